@@ -1,0 +1,101 @@
+//! Why a URL was not fetched, or was asked for and did not become a document.
+
+use std::fmt;
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $word:literal, $sentence:literal;)*) => {
+        /// Recorded with every URL that is neither visited nor due. The numbers are written to
+        /// disk: append, never renumber.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Reason {
+            $($(#[$doc])* $name = $number,)*
+        }
+
+        impl Reason {
+            pub const ALL: &'static [Reason] = &[$(Reason::$name,)*];
+
+            pub fn from_u8(value: u8) -> Option<Self> {
+                match value {
+                    $($number => Some(Reason::$name),)*
+                    _ => None,
+                }
+            }
+
+            /// A short name for tables and JSON.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Reason::$name => $word,)*
+                }
+            }
+
+            /// A sentence for a person.
+            pub fn sentence(self) -> &'static str {
+                match self {
+                    $(Reason::$name => $sentence,)*
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    // Excluded by scope and access conditions, before anything was asked of the server.
+    OutOfScope = 1, "scope", "it is outside the crawl's scope";
+    ExcludeRule = 2, "exclude-rule", "an exclude rule matches it";
+    NotIncluded = 3, "not-included", "no include rule matches it";
+    SiteShutOut = 4, "site-shut-out", "its site is shut out";
+    DirectoryDepth = 5, "directory-depth", "its directories are nested too deep";
+    LinkDepth = 6, "link-depth", "it is too many links away from a seed";
+    UrlLength = 7, "url-length", "its URL is too long";
+    RepeatedSegments = 8, "repeated-segments", "its path repeats the same segment too often";
+    QueryRule = 9, "query-rule", "its query breaks a rule";
+    ReservedUrlText = 10, "reserved-url-text", "its URL contains a reserved string";
+    NotFetchable = 11, "not-fetchable", "its scheme or port cannot be crawled";
+    ContentTypeByName = 12, "unwanted-extension", "its name says that its content type is not wanted";
+    NoFollow = 13, "nofollow", "only links marked nofollow point at it";
+    HostBudget = 14, "host-budget", "its host has used up its budget of pages";
+    // Excluded when its turn came.
+    Robots = 32, "robots", "robots.txt forbids it";
+    RobotsUnreachable = 33, "robots-unreachable", "robots.txt of its host could not be read, so nothing may be fetched there";
+    PrivateAddress = 34, "private-address", "its host resolves to a private address that nobody named";
+    // Asked for, in vain.
+    Dns = 64, "dns", "its host name could not be resolved";
+    Connect = 65, "connect", "no connection to its host could be made";
+    Tls = 66, "tls", "the TLS handshake failed";
+    Timeout = 67, "timeout", "the server did not answer in time";
+    BrokenHttp = 68, "broken-http", "the answer was not HTTP";
+    ConnectionLost = 69, "connection-lost", "the connection was lost before the answer began";
+    HttpClientError = 70, "http-4xx", "the server answered with a client error";
+    HttpServerError = 71, "http-5xx", "the server answered with a server error";
+    TooManyRequests = 72, "too-many-requests", "the server kept asking for fewer requests";
+    HostDown = 73, "host-down", "its host failed too often in a row";
+    BadRedirect = 74, "bad-redirect", "it redirects to nowhere";
+    TooManyRedirects = 75, "too-many-redirects", "it is at the end of too many redirects";
+    // Fetched, but not kept as a document.
+    ContentType = 96, "content-type", "its content type is not wanted";
+    TooLarge = 97, "too-large", "it is larger than the limit";
+    ReservedText = 98, "reserved-text", "the page contains a reserved string";
+    NoArchive = 99, "noarchive", "the page asks not to be archived";
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_round_trip_and_names_are_distinct() {
+        let mut names = std::collections::HashSet::new();
+        for &reason in Reason::ALL {
+            assert_eq!(Reason::from_u8(reason as u8), Some(reason));
+            assert!(names.insert(reason.name()));
+        }
+        assert_eq!(Reason::from_u8(0), None);
+    }
+}
