@@ -28,7 +28,9 @@ pub struct ManualClock {
 
 impl ManualClock {
     pub fn at(now_ms: u64) -> Self {
-        Self { now_ms: AtomicU64::new(now_ms) }
+        Self {
+            now_ms: AtomicU64::new(now_ms),
+        }
     }
 
     pub fn advance_ms(&self, by_ms: u64) {

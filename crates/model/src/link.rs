@@ -76,14 +76,161 @@ pub enum Verdict {
     Exclude(Reason),
 }
 
-/// One observation of a URL. `url` is canonical.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Link {
-    pub url: String,
-    /// The page that points here; `None` for a seed.
-    pub from: Option<DocId>,
+/// One observation of a URL, borrowed from a batch. `url` is canonical.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Link<'a> {
+    pub url: &'a str,
     pub kind: LinkKind,
     /// Links from the nearest seed.
     pub depth: u16,
+    /// Redirects in a row that led here.
+    pub hops: u8,
     pub verdict: Verdict,
+}
+
+/// Links of one page, packed in the order found, ready to be written to a log: no allocation a
+/// link. Layout of a link: kind, verdict (0 = crawl, else the reason), priority, hops, depth (2
+/// bytes), length of the URL (4 bytes), URL.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LinkBatch {
+    /// The page that they were found on; `None` for seeds.
+    from: Option<DocId>,
+    count: u32,
+    bytes: Vec<u8>,
+}
+
+const LINK_HEADER_BYTES: usize = 10;
+
+impl LinkBatch {
+    pub fn new(from: Option<DocId>) -> Self {
+        Self {
+            from,
+            count: 0,
+            bytes: Vec::new(),
+        }
+    }
+
+    pub fn from(&self) -> Option<DocId> {
+        self.from
+    }
+
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub fn push(&mut self, link: Link<'_>) {
+        let (verdict, priority) = match link.verdict {
+            Verdict::Crawl { priority } => (0, priority),
+            Verdict::Exclude(reason) => (reason as u8, 0),
+        };
+        self.bytes
+            .extend_from_slice(&[link.kind as u8, verdict, priority as u8, link.hops]);
+        self.bytes.extend_from_slice(&link.depth.to_le_bytes());
+        self.bytes
+            .extend_from_slice(&(link.url.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(link.url.as_bytes());
+        self.count += 1;
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Link<'_>> {
+        // Batches are checked when they are made from bytes, so that this never stops short.
+        Walk { rest: &self.bytes }.map_while(Result::ok)
+    }
+
+    /// The packed links, for a log.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The reverse of `as_bytes`; `None` if the bytes are not a batch of `count` links.
+    pub fn from_bytes(from: Option<DocId>, count: u32, bytes: Vec<u8>) -> Option<Self> {
+        let mut found = 0;
+        for link in (Walk { rest: &bytes }) {
+            link.ok()?;
+            found += 1;
+        }
+        (found == count).then_some(Self { from, count, bytes })
+    }
+}
+
+/// The bytes are not a batch of links.
+struct Malformed;
+
+struct Walk<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Walk<'a> {
+    fn read(&mut self) -> Option<Link<'a>> {
+        let (header, rest) = self.rest.split_at_checked(LINK_HEADER_BYTES)?;
+        let length = u32::from_le_bytes(header[6..10].try_into().ok()?) as usize;
+        let (url, rest) = rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(Link {
+            url: std::str::from_utf8(url).ok()?,
+            kind: LinkKind::from_u8(header[0])?,
+            depth: u16::from_le_bytes([header[4], header[5]]),
+            hops: header[3],
+            verdict: match header[1] {
+                0 => Verdict::Crawl {
+                    priority: header[2] as i8,
+                },
+                reason => Verdict::Exclude(Reason::from_u8(reason)?),
+            },
+        })
+    }
+}
+
+impl<'a> Iterator for Walk<'a> {
+    type Item = Result<Link<'a>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let link = self.read();
+        if link.is_none() {
+            self.rest = &[];
+        }
+        Some(link.ok_or(Malformed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_round_trip_and_refuse_nonsense() {
+        let mut batch = LinkBatch::new(Some(DocId(7)));
+        let first = Link {
+            url: "http://a.test/",
+            kind: LinkKind::Anchor,
+            depth: 3,
+            hops: 1,
+            verdict: Verdict::Crawl { priority: -2 },
+        };
+        let second = Link {
+            url: "http://b.test/x",
+            verdict: Verdict::Exclude(Reason::OutOfScope),
+            ..first
+        };
+        batch.push(first);
+        batch.push(second);
+        assert_eq!(batch.iter().collect::<Vec<_>>(), [first, second]);
+        let bytes = batch.as_bytes().to_vec();
+        assert_eq!(
+            LinkBatch::from_bytes(Some(DocId(7)), 2, bytes.clone()),
+            Some(batch)
+        );
+        assert_eq!(LinkBatch::from_bytes(None, 3, bytes.clone()), None);
+        assert_eq!(
+            LinkBatch::from_bytes(None, 2, bytes[..bytes.len() - 1].to_vec()),
+            None
+        );
+    }
 }
