@@ -1,24 +1,21 @@
-//! Canonical URLs: WHATWG parsing, then what makes two spellings one. SURT and registrable domain.
+//! Canonical URLs: WHATWG parsing, then what makes two spellings one; SURT and registrable domain.
+//! No scope rules here: whether a URL is wanted is the crawl's business.
+//!
+//! Layout: `canonical` (the URL itself), `canonicalizer` (text to canonical URL), `direct` (the same
+//! for everyday links, without the general parser), `escape` (percent-encoding), `parameters`
+//! (tracking and session parameters), `href` (prefilter), `surt` (key for CDXJ), `error`.
 
-use thiserror::Error;
+mod canonical;
+mod canonicalizer;
+mod direct;
+mod error;
+mod escape;
+mod href;
+mod parameters;
+mod surt;
 
-/// Why a text is not a URL that can be crawled.
-#[derive(Debug, Error, Clone, PartialEq, Eq)]
-pub enum CanonicalUrlError {
-    #[error("not a URL: {0}")]
-    Parse(#[from] url::ParseError),
-    #[error("the scheme '{0}' cannot be crawled; http and https can")]
-    Scheme(String),
-    #[error("it has no host name")]
-    NoHost,
-}
-
-/// How two spellings become one. Plain settings, set once for a crawl.
-#[derive(Debug, Clone, Default)]
-pub struct Canonicalizer {}
-
-/// A URL in canonical form: http or https, no fragment, no user name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct CanonicalUrl {
-    url: url::Url,
-}
+pub use canonical::CanonicalUrl;
+pub use canonicalizer::{Canonicalizer, MAX_URL_BYTES};
+pub use error::CanonicalUrlError;
+pub use href::is_crawlable_href;
+pub use parameters::CanonicalSettings;
