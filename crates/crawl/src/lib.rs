@@ -1,1 +1,3 @@
 //! portolan-crawl
+
+pub mod scope;
