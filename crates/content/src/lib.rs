@@ -1,1 +1,20 @@
-//! portolan-content
+//! Bytes in, facts out: what robots.txt, sitemaps, feeds, content types and documents say. Pure: no IO, no clock, no
+//! other room; every input is taken to be hostile.
+//!
+//! Layout: `robots` (RFC 9309), `directives` (X-Robots-Tag and meta robots), `sitemap`, `feed`, `xml` (what those
+//! two share), `mime` (content types, sniffing, which parser a body gets), `fingerprint` (exact and similar).
+
+mod directives;
+mod feed;
+mod fingerprint;
+mod mime;
+mod robots;
+mod sitemap;
+mod xml;
+
+pub use directives::{Directives, meta_concerns};
+pub use feed::{FeedLimits, FeedLink, FeedLinkKind, FeedSummary, parse_feed};
+pub use fingerprint::{Fingerprint, Simhash, distance};
+pub use mime::{DocumentKind, MimeType, SNIFF_BYTES, is_gzip, kind_of, sniff};
+pub use robots::{MAX_ROBOTS_BYTES, Robots, RobotsAnswer, RobotsVerdict};
+pub use sitemap::{SitemapEntry, SitemapKind, SitemapLimits, SitemapSummary, parse_sitemap};
