@@ -1,1 +1,30 @@
-//! portolan-net
+//! The only room that opens sockets to the Web: it finds addresses, guards private networks,
+//! connects, and speaks HTTP as odd servers do.
+//!
+//! Layout: `resolve` (host names to addresses, cached), `guard` (which addresses may be reached),
+//! `network` (blocks of addresses), `connect` (TCP and TLS), `tls` (whom we trust), `http` (requests
+//! and answers), `decode` (content encodings), `error` (why no answer came).
+
+mod connect;
+mod decode;
+mod error;
+mod guard;
+mod http;
+mod network;
+mod resolve;
+mod tls;
+
+pub use connect::Connector;
+pub use decode::{DecodeEnd, Decoder};
+pub use error::NetError;
+pub use guard::{Guard, Refused, special};
+pub use http::{
+    BodySink, Connection, Head, HttpSettings, Method, Oddities, Oddity, Origin, Request, Response,
+    Scheme, Timings, Version,
+};
+pub use network::{Network, NotANetwork};
+pub use resolve::{
+    Answer, DnsResolver, Lookup, Mapping, MappingCounters, MappingSettings, NotResolved,
+    ResolveRule, ResolveRuleError, Resolved, Resolver, StaticResolver, SystemResolver,
+};
+pub use tls::{Certificate, SetupError};

@@ -1,0 +1,37 @@
+//! HTTP/1.x by our own client and HTTP/2 by the `h2` crate, one request at a time on a connection.
+//! Redirects, retries, cookies and politeness belong to the caller.
+
+mod chunked;
+mod connection;
+mod deadline;
+mod framing;
+mod h1;
+mod h2;
+mod head;
+mod oddity;
+mod request;
+mod response;
+mod settings;
+mod stream;
+
+pub use connection::Connection;
+pub use head::{Head, Version};
+pub use oddity::{Oddities, Oddity};
+pub use request::{Method, Origin, Request, Scheme};
+pub use response::{BodySink, Response, Timings};
+pub use settings::HttpSettings;
+
+pub(crate) use stream::Stream;
+
+use crate::NetError;
+
+fn elapsed_ms(since: tokio::time::Instant) -> u32 {
+    u32::try_from(since.elapsed().as_millis()).unwrap_or(u32::MAX)
+}
+
+fn lost(detail: &str, retry_on_new_connection: bool) -> NetError {
+    NetError::ConnectionLost {
+        detail: detail.to_owned(),
+        retry_on_new_connection,
+    }
+}

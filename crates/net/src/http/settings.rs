@@ -1,0 +1,66 @@
+//! How requests are made and where they end. Plain data; the defaults are the ones that ship.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HttpSettings {
+    /// Sent as User-Agent.
+    pub user_agent: String,
+    /// Sent as From: whom a webmaster can write to. Empty: not sent.
+    pub contact: String,
+    /// Sent as Accept. Empty: not sent.
+    pub accept: String,
+    /// Sent as Accept-Language. Empty: not sent.
+    pub accept_language: String,
+    /// Ask for compressed answers (gzip, deflate, br, zstd).
+    pub accept_encoding: bool,
+    /// From the first connection attempt to a usable connection, TLS handshake included.
+    pub connect_timeout_ms: u64,
+    /// From sending the request to the end of the answer's head.
+    pub first_byte_timeout_ms: u64,
+    /// Longest silence within a body.
+    pub read_timeout_ms: u64,
+    /// From sending the request to the end of the body.
+    pub request_timeout_ms: u64,
+    /// How long a connection may idle and still be used again.
+    pub keep_alive_ms: u64,
+    pub max_head_bytes: usize,
+    /// Body as received, transfer-decoded; longer ones are cut.
+    pub max_body_bytes: u64,
+    /// Body after content decoding; longer ones are cut.
+    pub max_decoded_bytes: u64,
+    /// Offer HTTP/2 in TLS handshakes.
+    pub http2: bool,
+    /// Take an answer without a status line as a body (HTTP/0.9).
+    pub http09: bool,
+    /// Fetch from servers whose certificate is not valid; what was wrong with it is recorded.
+    pub accept_invalid_certificates: bool,
+    /// A PEM file with certificate authorities to trust besides the built-in ones.
+    pub ca_file: Option<PathBuf>,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            user_agent: concat!("portolan/", env!("CARGO_PKG_VERSION")).to_owned(),
+            contact: String::new(),
+            accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8".to_owned(),
+            accept_language: String::new(),
+            accept_encoding: true,
+            connect_timeout_ms: 10_000,
+            first_byte_timeout_ms: 30_000,
+            read_timeout_ms: 20_000,
+            request_timeout_ms: 120_000,
+            keep_alive_ms: 60_000,
+            max_head_bytes: 128 * 1024,
+            max_body_bytes: 32 * 1024 * 1024,
+            max_decoded_bytes: 64 * 1024 * 1024,
+            http2: true,
+            http09: true,
+            accept_invalid_certificates: false,
+            ca_file: None,
+        }
+    }
+}

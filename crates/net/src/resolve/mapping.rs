@@ -1,0 +1,310 @@
+//! The mapping stage: rules first, then a cache by host, then a resolver that is asked once for a
+//! name however many want it.
+
+use super::{Answer, NotResolved, Resolved, Resolver, StaticResolver};
+use crate::NetError;
+use portolan_model::Clock;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MappingSettings {
+    /// Hosts kept in the cache.
+    pub max_hosts: usize,
+    /// Names that are asked for at once.
+    pub max_lookups: usize,
+    /// The longest that one name may take, waiting for its turn not counted.
+    pub lookup_timeout_ms: u64,
+    /// How long an answer holds whose source does not say.
+    pub default_ttl_ms: u64,
+    /// Answers hold at least and at most so long, whatever their source says.
+    pub min_ttl_ms: u64,
+    pub max_ttl_ms: u64,
+    /// A name that could not be resolved is asked for again after so long; sooner if the DNS says so.
+    pub negative_ttl_ms: u64,
+}
+
+impl Default for MappingSettings {
+    fn default() -> Self {
+        Self {
+            max_hosts: 100_000,
+            max_lookups: 64,
+            lookup_timeout_ms: 15_000,
+            default_ttl_ms: 600_000,
+            min_ttl_ms: 60_000,
+            max_ttl_ms: 86_400_000,
+            negative_ttl_ms: 300_000,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct MappingCounters {
+    /// Answered by a rule, or an IP literal.
+    pub named: u64,
+    /// Answered by the cache, failures too.
+    pub hits: u64,
+    /// Asked of the resolver.
+    pub lookups: u64,
+    /// Of those, without success.
+    pub failures: u64,
+}
+
+/// Shared between workers.
+pub struct Mapping {
+    rules: StaticResolver,
+    resolver: Arc<dyn Resolver>,
+    settings: MappingSettings,
+    clock: Arc<dyn Clock>,
+    cache: Mutex<Cache>,
+    /// One lock for each name that is being asked for: who holds it asks, the others wait for it and
+    /// then find the answer in the cache.
+    flights: Mutex<HashMap<Box<str>, Arc<tokio::sync::Mutex<()>>>>,
+    turns: Semaphore,
+    counters: Counters,
+}
+
+#[derive(Default)]
+struct Counters {
+    named: AtomicU64,
+    hits: AtomicU64,
+    lookups: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl Mapping {
+    pub fn new(
+        rules: StaticResolver,
+        resolver: Arc<dyn Resolver>,
+        settings: MappingSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            rules,
+            resolver,
+            turns: Semaphore::new(settings.max_lookups.max(1)),
+            cache: Mutex::new(Cache::new(settings.max_hosts)),
+            flights: Mutex::default(),
+            settings,
+            clock,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Where `host` is: a name or an IP literal, with or without brackets.
+    pub async fn resolve(&self, host: &str) -> Result<Arc<Resolved>, NetError> {
+        let host = host
+            .strip_prefix('[')
+            .and_then(|inner| inner.strip_suffix(']'))
+            .unwrap_or(host);
+        if let Some(resolved) = self.without_asking(host) {
+            count(&self.counters.named);
+            return Ok(Arc::new(resolved));
+        }
+        if let Some(known) = self.cached(host) {
+            count(&self.counters.hits);
+            return known.into_result(host);
+        }
+        let flight = Flight::board(&self.flights, host);
+        let _pilot = flight.lock.lock().await;
+        if let Some(known) = self.cached(host) {
+            count(&self.counters.hits);
+            return known.into_result(host);
+        }
+        let known = self.ask(host).await;
+        lock(&self.cache).insert(host, known.clone());
+        known.into_result(host)
+    }
+
+    pub fn counters(&self) -> MappingCounters {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        MappingCounters {
+            named: get(&self.counters.named),
+            hits: get(&self.counters.hits),
+            lookups: get(&self.counters.lookups),
+            failures: get(&self.counters.failures),
+        }
+    }
+
+    fn without_asking(&self, host: &str) -> Option<Resolved> {
+        let answer = self.rules.answer(host).or_else(|| {
+            let literal: IpAddr = host.parse().ok()?;
+            Some(Answer {
+                addresses: vec![literal],
+                port_override: None,
+                ttl_ms: None,
+                named: false,
+            })
+        })?;
+        Some(Resolved {
+            addresses: answer.addresses,
+            port_override: answer.port_override,
+            expires_ms: u64::MAX,
+            named: answer.named,
+        })
+    }
+
+    fn cached(&self, host: &str) -> Option<Known> {
+        let now_ms = self.clock.now_ms();
+        lock(&self.cache)
+            .get(host)
+            .filter(|known| known.expires_ms() > now_ms)
+    }
+
+    async fn ask(&self, host: &str) -> Known {
+        // The semaphore is never closed; were it, asking without a turn would be right.
+        let _turn = self.turns.acquire().await.ok();
+        count(&self.counters.lookups);
+        let limit = Duration::from_millis(self.settings.lookup_timeout_ms);
+        let answer = timeout(limit, self.resolver.lookup(host))
+            .await
+            .unwrap_or_else(|_| {
+                Err(NotResolved {
+                    detail: format!("no answer within {} ms", self.settings.lookup_timeout_ms),
+                    ttl_ms: None,
+                })
+            })
+            .and_then(|answer| {
+                if answer.addresses.is_empty() {
+                    return Err(NotResolved {
+                        detail: "it has no address".to_owned(),
+                        ttl_ms: answer.ttl_ms,
+                    });
+                }
+                Ok(answer)
+            });
+        let now_ms = self.clock.now_ms();
+        match answer {
+            Ok(answer) => Known::At(Arc::new(Resolved {
+                addresses: answer.addresses,
+                port_override: answer.port_override,
+                expires_ms: now_ms.saturating_add(self.ttl_ms(answer.ttl_ms)),
+                named: answer.named,
+            })),
+            Err(failure) => {
+                count(&self.counters.failures);
+                let ttl_ms = failure.ttl_ms.unwrap_or(u64::MAX);
+                Known::Nowhere {
+                    detail: failure.detail.into(),
+                    expires_ms: now_ms.saturating_add(ttl_ms.min(self.settings.negative_ttl_ms)),
+                }
+            }
+        }
+    }
+
+    fn ttl_ms(&self, said_ms: Option<u64>) -> u64 {
+        said_ms
+            .unwrap_or(self.settings.default_ttl_ms)
+            .max(self.settings.min_ttl_ms)
+            .min(self.settings.max_ttl_ms)
+    }
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Nothing in here can be left half-done by a panic, so a poisoned lock is as good as any.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Clone)]
+enum Known {
+    At(Arc<Resolved>),
+    Nowhere { detail: Arc<str>, expires_ms: u64 },
+}
+
+impl Known {
+    fn expires_ms(&self) -> u64 {
+        match self {
+            Known::At(resolved) => resolved.expires_ms,
+            Known::Nowhere { expires_ms, .. } => *expires_ms,
+        }
+    }
+
+    fn into_result(self, host: &str) -> Result<Arc<Resolved>, NetError> {
+        match self {
+            Known::At(resolved) => Ok(resolved),
+            Known::Nowhere { detail, .. } => Err(NetError::Dns {
+                host: host.to_owned(),
+                detail: detail.to_string(),
+            }),
+        }
+    }
+}
+
+type Flights = Mutex<HashMap<Box<str>, Arc<tokio::sync::Mutex<()>>>>;
+
+/// Someone who wants a name that is being asked for, or is about to be. Also right when they give
+/// up half-way: the next one in the queue then asks.
+struct Flight<'a> {
+    flights: &'a Flights,
+    host: &'a str,
+    lock: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl<'a> Flight<'a> {
+    fn board(flights: &'a Flights, host: &'a str) -> Self {
+        let lock = lock(flights).entry(host.into()).or_default().clone();
+        Self {
+            flights,
+            host,
+            lock,
+        }
+    }
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        let mut flights = lock(self.flights);
+        // One reference here, one in the map: nobody else waits.
+        if Arc::strong_count(&self.lock) <= 2 {
+            flights.remove(self.host);
+        }
+    }
+}
+
+/// Two generations: when the young one is full it becomes the old one, and what was old and not
+/// asked for since is forgotten. Bounded, and nothing is ever searched for a victim.
+struct Cache {
+    young: HashMap<Box<str>, Known>,
+    old: HashMap<Box<str>, Known>,
+    max_young: usize,
+}
+
+impl Cache {
+    fn new(max_hosts: usize) -> Self {
+        Self {
+            young: HashMap::new(),
+            old: HashMap::new(),
+            max_young: (max_hosts / 2).max(1),
+        }
+    }
+
+    fn get(&mut self, host: &str) -> Option<Known> {
+        if let Some(known) = self.young.get(host) {
+            return Some(known.clone());
+        }
+        let known = self.old.remove(host)?;
+        self.insert(host, known.clone());
+        Some(known)
+    }
+
+    fn insert(&mut self, host: &str, known: Known) {
+        if self.young.len() >= self.max_young && !self.young.contains_key(host) {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(host.into(), known);
+    }
+}
+
+#[cfg(test)]
+mod tests;

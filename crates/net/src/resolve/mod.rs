@@ -1,0 +1,53 @@
+//! From host names to addresses: the mapping stage, apart from crawling. Whether an address may be
+//! reached is the guard's business.
+
+mod dns;
+mod mapping;
+mod rule;
+mod system;
+
+pub use dns::DnsResolver;
+pub use mapping::{Mapping, MappingCounters, MappingSettings};
+pub use rule::{ResolveRule, ResolveRuleError, StaticResolver};
+pub use system::SystemResolver;
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+
+/// Where a host is, and until when that holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// Never empty; in the order in which they are to be tried.
+    pub addresses: Vec<IpAddr>,
+    /// Connect to this port instead of the URL's.
+    pub port_override: Option<u16>,
+    pub expires_ms: u64,
+    /// A person named this address with `--resolve`.
+    pub named: bool,
+}
+
+/// What a resolver found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub addresses: Vec<IpAddr>,
+    pub port_override: Option<u16>,
+    /// How long it holds, if the source says so.
+    pub ttl_ms: Option<u64>,
+    pub named: bool,
+}
+
+/// There is no address, or none could be found out; a sentence for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotResolved {
+    pub detail: String,
+    /// How long that holds, if the source says so.
+    pub ttl_ms: Option<u64>,
+}
+
+pub type Lookup<'a> = Pin<Box<dyn Future<Output = Result<Answer, NotResolved>> + Send + 'a>>;
+
+/// A source of addresses, shared between threads. It need not cache.
+pub trait Resolver: Send + Sync {
+    fn lookup<'a>(&'a self, host: &'a str) -> Lookup<'a>;
+}
