@@ -1,1 +1,52 @@
-//! portolan-simweb
+//! A simulated Web with a witness of how it was treated.
+//!
+//! [`WebSpec`] says what the Web is like, [`Web`] is that Web, [`Server`] serves it on the loopback interface, [`Witness`]
+//! records how its hosts are treated, [`Truth`] says what a perfect crawler must end with. Nothing here imports another room:
+//! who is to judge the crawler must not share its code.
+//!
+//! # Layout
+//!
+//! - `spec`: the parameters; `seed`: arithmetic that turns them into choices
+//! - `plan`: what every page is; `links`: who links to whom; `spelling`: how a link writes a URL; `robots`: robots.txt
+//! - `web`: names, URLs, and which resource a request means
+//! - `words`, `page`, `japanese`, `listing`, `encoding`: the bytes of bodies
+//! - `request`, `answer`, `wire`, `connection`, `tls`, `server`: HTTP, proper and odd
+//! - `witness`: the record; `control`: asking for it from another process; `truth`: what should have happened
+//! - `run`: all of it for a person at a terminal
+
+mod answer;
+mod connection;
+mod control;
+mod encoding;
+mod japanese;
+mod links;
+mod listing;
+mod page;
+mod plan;
+mod request;
+mod robots;
+mod run;
+mod seed;
+mod server;
+mod spec;
+mod spelling;
+mod tls;
+mod truth;
+mod web;
+mod wire;
+mod witness;
+mod words;
+
+pub use plan::Via;
+pub use run::{RunError, StopHandle, control_url, crawl_command, run};
+pub use server::{Server, ServerError, ServerOptions};
+pub use spec::{
+    ContentSpec, DiscoverySpec, Fault, FaultSpec, LatencySpec, LinkSpec, OddSpec, Oddity,
+    RobotsSpec, SpecError, TrapSpec, WebSpec,
+};
+pub use truth::{BodyTruth, Scope, Truth, TruthQuery, UrlKind, UrlTruth};
+pub use web::{SESSION_PARAMETER, Web};
+pub use witness::{
+    GapClass, HostReport, IpReport, Repeat, RequestRecord, UrlCount, Violation, ViolationKind,
+    Witness, WitnessReport,
+};
