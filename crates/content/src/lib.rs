@@ -1,12 +1,16 @@
-//! Bytes in, facts out: what robots.txt, sitemaps, feeds, content types and documents say. Pure: no IO, no clock, no
-//! other room; every input is taken to be hostile.
+//! Bytes in, facts out: what documents, robots.txt, sitemaps, feeds and content types say. Pure: no IO,
+//! no clock, no other room; every input is taken to be hostile.
 //!
-//! Layout: `robots` (RFC 9309), `directives` (X-Robots-Tag and meta robots), `sitemap`, `feed`, `xml` (what those
-//! two share), `mime` (content types, sniffing, which parser a body gets), `fingerprint` (exact and similar).
+//! Layout: `charset` (which charset a page is in, and its pieces as UTF-8), `html` (the streaming link
+//! scanner), `robots` (RFC 9309), `directives` (X-Robots-Tag and meta robots), `sitemap`, `feed`, `xml`
+//! (what those two share), `mime` (content types, sniffing, which parser a body gets), `fingerprint`
+//! (exact and similar).
 
+pub mod charset;
 mod directives;
 mod feed;
 mod fingerprint;
+pub mod html;
 mod mime;
 mod robots;
 mod sitemap;

@@ -1,0 +1,23 @@
+//! The streaming link scanner: reads HTML as a browser's tokenizer does, in chunks of any size, and
+//! tells of links, base, title and robots rules. Builds no tree.
+
+mod attributes;
+mod context;
+mod entities;
+mod links;
+mod names;
+mod page;
+mod reader;
+mod refresh;
+mod sources;
+#[doc(hidden)]
+pub mod tokenizer;
+
+#[doc(hidden)]
+pub use attributes::{Attributes, Ending};
+#[doc(hidden)]
+pub use entities::{Place, decode_references};
+pub use links::{Element, Found, RobotsRules, Role};
+#[doc(hidden)]
+pub use names::Tag;
+pub use page::{PageScanner, PageSummary, ScanOptions};

@@ -1,0 +1,520 @@
+//! What tags mean: turns the tokenizer's tags into links, base, title and robots rules.
+
+use encoding_rs::{Encoding, UTF_8};
+
+use super::attributes::{Attributes, Ending};
+use super::context::{Contexts, Language, Traits};
+use super::entities::{Place, decode_references, is_plain};
+use super::links::{Element, Found, RobotsRules, Role, is_nofollow, role_of_rel};
+use super::names::{Attr, Name, Tag};
+use super::page::{PageSummary, ScanOptions};
+use super::refresh::refresh_target;
+use super::sources::{applet_files, srcset_urls};
+use super::tokenizer::{Content, Visitor};
+use crate::charset::{Charset, CharsetSource, charset_of_content, decode_segment, from_meta_label};
+
+/// What is known of the page so far.
+pub(super) struct Page {
+    options: ScanOptions,
+    pub(super) charset: Charset,
+    /// Whether the bytes were decoded to UTF-8 before they were tokenized.
+    pub(super) is_decoded: bool,
+    /// The tags whose attributes are read, one bit each.
+    wanted: u128,
+    contexts: Contexts,
+    /// The element whose raw text is read.
+    raw: Tag,
+    title: Option<Vec<u8>>,
+    title_cut: bool,
+    in_title: bool,
+    base: Option<String>,
+    robots: RobotsRules,
+    links: u32,
+    embeds: u32,
+    links_over_limit: u32,
+    oversize: u32,
+    inert: u32,
+    text_break: bool,
+    scratch: String,
+}
+
+pub(super) struct Reader<'p, S> {
+    pub(super) page: &'p mut Page,
+    pub(super) sink: &'p mut S,
+}
+
+impl Page {
+    pub(super) fn new(options: ScanOptions) -> Page {
+        Page {
+            wanted: wanted(&options),
+            options,
+            charset: Charset {
+                encoding: UTF_8,
+                source: CharsetSource::Ascii,
+            },
+            is_decoded: false,
+            contexts: Contexts::default(),
+            raw: Tag::Other,
+            title: None,
+            title_cut: false,
+            in_title: false,
+            base: None,
+            robots: RobotsRules::default(),
+            links: 0,
+            embeds: 0,
+            links_over_limit: 0,
+            oversize: 0,
+            inert: 0,
+            text_break: false,
+            scratch: String::new(),
+        }
+    }
+
+    pub(super) fn finish<S: FnMut(Found<'_>)>(self, sink: &mut S) -> PageSummary {
+        let title = self.title.as_deref().map(|raw| self.title_text(raw));
+        if let Some(title) = &title {
+            sink(Found::Title(title));
+        }
+        PageSummary {
+            charset: self.charset,
+            title,
+            base: self.base,
+            robots: self.robots,
+            links: self.links,
+            embeds: self.embeds,
+            links_over_limit: self.links_over_limit,
+            oversize: self.oversize,
+            inert: self.inert,
+        }
+    }
+
+    fn title_text(&self, mut raw: &[u8]) -> String {
+        let encoding = self.encoding();
+        if self.title_cut {
+            // The cut may have split a character, which must not look like another charset.
+            let fits = |bytes: &[u8]| {
+                encoding
+                    .decode_without_bom_handling_and_without_replacement(bytes)
+                    .is_some()
+            };
+            let whole = (0..4)
+                .map(|cut| &raw[..raw.len().saturating_sub(cut)])
+                .find(|t| fits(t));
+            raw = whole.unwrap_or(raw);
+        }
+        let mut text = String::new();
+        decode_references(&decode_segment(raw, encoding), Place::Text, &mut text);
+        let words = text
+            .split(|c: char| c.is_ascii_whitespace())
+            .filter(|word| !word.is_empty());
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    fn encoding(&self) -> &'static Encoding {
+        if self.is_decoded {
+            UTF_8
+        } else {
+            self.charset.encoding
+        }
+    }
+
+    fn wants(&self, tag: Tag) -> bool {
+        self.wanted >> (tag as u8) & 1 == 1
+    }
+
+    /// Notes how what follows is read, and whether it is the title.
+    fn begin_content(&mut self, tag: Tag) -> Content {
+        let content = match tag {
+            Tag::Title | Tag::Textarea => Content::Rcdata,
+            Tag::Style | Tag::Xmp | Tag::Iframe | Tag::Noembed | Tag::Noframes => Content::Rawtext,
+            Tag::Script => Content::Script,
+            Tag::Plaintext => Content::Plaintext,
+            _ => return Content::Data,
+        };
+        self.raw = tag;
+        if tag == Tag::Title && self.title.is_none() && !self.contexts.is_inert() {
+            self.title = Some(Vec::new());
+            self.in_title = true;
+        }
+        content
+    }
+
+    /// A META that names the charset after the first kilobyte still counts if nothing else did.
+    fn late_charset(&mut self, slots: &Slots<'_>) {
+        if self.charset.source < CharsetSource::Detected {
+            return;
+        }
+        let pragma = slots.is(Attr::HttpEquiv, b"content-type");
+        let named = match slots.get(Attr::Charset) {
+            Some(label) => from_meta_label(label),
+            None => slots
+                .get(Attr::Content)
+                .filter(|_| pragma)
+                .and_then(charset_of_content),
+        };
+        if let Some(encoding) = named {
+            self.charset = Charset {
+                encoding,
+                source: CharsetSource::Meta,
+            };
+        }
+    }
+}
+
+impl<S: FnMut(Found<'_>)> Visitor for Reader<'_, S> {
+    #[inline]
+    fn start_tag(&mut self, tag: Tag, attributes: &mut Attributes<'_>) -> Content {
+        if self.page.contexts.ignores(tag) && !self.page.wants(tag) {
+            if attributes.read(|_, _| {}) == Ending::Incomplete {
+                return Content::Data;
+            }
+            self.page.text_break |= !tag.joins_words();
+            return self.page.begin_content(tag);
+        }
+        self.meaningful_tag(tag, attributes)
+    }
+
+    fn end_tag(&mut self, tag: Tag, _name: &[u8]) {
+        self.page.text_break |= !tag.joins_words();
+        self.page.contexts.close(tag);
+        self.page.in_title = false;
+    }
+
+    #[inline]
+    fn text(&mut self, bytes: &[u8], content: Content) {
+        let page = &mut *self.page;
+        if page.in_title {
+            if let Some(title) = &mut page.title {
+                let room = page.options.max_title_bytes.saturating_sub(title.len());
+                title.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                page.title_cut |= bytes.len() > room;
+            }
+        } else if page.options.text {
+            self.visible_text(bytes, content);
+        }
+    }
+
+    fn allows_cdata(&self) -> bool {
+        self.page.contexts.allows_cdata()
+    }
+}
+
+impl<S: FnMut(Found<'_>)> Reader<'_, S> {
+    fn visible_text(&mut self, bytes: &[u8], content: Content) {
+        let visible = match content {
+            Content::Data | Content::Plaintext | Content::Cdata => true,
+            Content::Rcdata | Content::Rawtext => matches!(self.page.raw, Tag::Textarea | Tag::Xmp),
+            Content::Script => false,
+        };
+        if !visible || self.page.contexts.is_inert() {
+            return;
+        }
+        if std::mem::take(&mut self.page.text_break) {
+            (self.sink)(Found::TextBreak);
+        }
+        (self.sink)(Found::Text(bytes));
+    }
+
+    /// A tag that carries something or stands where tags are read differently.
+    fn meaningful_tag(&mut self, tag: Tag, attributes: &mut Attributes<'_>) -> Content {
+        let mut slots = Slots::default();
+        let self_closing = match attributes.read(|name, value| slots.put(name, value)) {
+            Ending::Incomplete => return Content::Data,
+            Ending::Closed { self_closing } => self_closing,
+            Ending::TooLong { self_closing } => {
+                slots = Slots::default();
+                self.page.oversize += u32::from(self.page.wants(tag));
+                self_closing
+            }
+        };
+        self.page.text_break |= !tag.joins_words();
+        let language = if self.page.contexts.ignores(tag) {
+            Language::Html
+        } else {
+            self.page.contexts.open(tag, slots.traits(self_closing))
+        };
+        match language {
+            Language::Html => {
+                self.html_element(tag, &slots);
+                self.page.begin_content(tag)
+            }
+            Language::Svg => {
+                self.svg_element(tag, &slots);
+                Content::Data
+            }
+            Language::MathMl => Content::Data,
+        }
+    }
+
+    fn html_element(&mut self, tag: Tag, slots: &Slots<'_>) {
+        match tag {
+            Tag::A => self.anchor(Element::A, slots.get(Attr::Href), slots),
+            Tag::Area => self.anchor(Element::Area, slots.get(Attr::Href), slots),
+            Tag::Link => self.link_element(slots),
+            Tag::Frame => self.frame(Element::Frame, slots),
+            Tag::Iframe => self.frame(Element::Iframe, slots),
+            Tag::Base => self.base(slots),
+            Tag::Meta => self.meta(slots),
+            _ if self.page.options.embeds => self.embedding_element(tag, slots),
+            _ => {}
+        }
+    }
+
+    fn embedding_element(&mut self, tag: Tag, slots: &Slots<'_>) {
+        let src = slots.get(Attr::Src);
+        match tag {
+            Tag::Img | Tag::Image => {
+                self.embed(Element::Img, src);
+                self.srcset(Element::Img, slots.get(Attr::Srcset));
+            }
+            Tag::Source => {
+                self.embed(Element::Source, src);
+                self.srcset(Element::Source, slots.get(Attr::Srcset));
+            }
+            Tag::Video => {
+                self.embed(Element::Video, src);
+                self.embed(Element::Video, slots.get(Attr::Poster));
+            }
+            Tag::Script => self.embed(Element::Script, src),
+            Tag::Embed => self.embed(Element::Embed, src),
+            Tag::Audio => self.embed(Element::Audio, src),
+            Tag::Track => self.embed(Element::Track, src),
+            Tag::Object => self.embed(Element::Object, slots.get(Attr::Data)),
+            Tag::Body => self.embed(Element::Body, slots.get(Attr::Background)),
+            Tag::Input if slots.is(Attr::Type, b"image") => self.embed(Element::Input, src),
+            Tag::Applet => self.applet(slots),
+            _ => {}
+        }
+    }
+
+    fn svg_element(&mut self, tag: Tag, slots: &Slots<'_>) {
+        let href = slots.get(Attr::Href).or(slots.get(Attr::XlinkHref));
+        let embeds = self.page.options.embeds;
+        match tag {
+            Tag::A => self.anchor(Element::A, href, slots),
+            Tag::Image if embeds => self.embed(Element::SvgImage, href),
+            Tag::Script if embeds => self.embed(Element::Script, href),
+            // Most uses point into the page itself.
+            Tag::Use if embeds && !href.is_some_and(|href| href.starts_with(b"#")) => {
+                self.embed(Element::SvgUse, href);
+            }
+            _ => {}
+        }
+    }
+
+    fn anchor(&mut self, element: Element, href: Option<&[u8]>, slots: &Slots<'_>) {
+        if let Some(href) = href {
+            let nofollow = slots.get(Attr::Rel).is_some_and(is_nofollow);
+            self.link(element, Role::Navigation, href, nofollow);
+        }
+    }
+
+    fn frame(&mut self, element: Element, slots: &Slots<'_>) {
+        if let Some(src) = slots
+            .get(Attr::Src)
+            .filter(|src| !src.trim_ascii().is_empty())
+        {
+            self.link(element, Role::Navigation, src, false);
+        }
+    }
+
+    fn link_element(&mut self, slots: &Slots<'_>) {
+        let rel = slots.get(Attr::Rel).unwrap_or_default();
+        match role_of_rel(rel) {
+            Some(Role::Embed) if self.page.options.embeds => {
+                self.embed(Element::Link, slots.get(Attr::Href));
+                self.srcset(Element::Link, slots.get(Attr::ImageSrcset));
+            }
+            Some(Role::Embed) | None => {}
+            Some(role) => {
+                let href = slots
+                    .get(Attr::Href)
+                    .filter(|href| !href.trim_ascii().is_empty());
+                if let Some(href) = href {
+                    self.link(Element::Link, role, href, is_nofollow(rel));
+                }
+            }
+        }
+    }
+
+    fn embed(&mut self, element: Element, url: Option<&[u8]>) {
+        if let Some(url) = url.filter(|url| !url.trim_ascii().is_empty()) {
+            self.link(element, Role::Embed, url, false);
+        }
+    }
+
+    fn srcset(&mut self, element: Element, srcset: Option<&[u8]>) {
+        let Some(srcset) = srcset.filter(|srcset| self.fits(srcset)) else {
+            return;
+        };
+        let srcset = self.decode(srcset);
+        for url in srcset_urls(&srcset) {
+            self.tell(element, Role::Embed, url, false);
+        }
+    }
+
+    fn applet(&mut self, slots: &Slots<'_>) {
+        let parts = [Attr::Code, Attr::Archive, Attr::Codebase].map(|attribute| {
+            slots
+                .get(attribute)
+                .filter(|value| self.fits(value))
+                .map(|value| self.decode(value))
+        });
+        let [code, archive, codebase] = &parts;
+        for file in applet_files(code.as_deref(), archive.as_deref(), codebase.as_deref()) {
+            self.tell(Element::Applet, Role::Embed, &file, false);
+        }
+    }
+
+    fn base(&mut self, slots: &Slots<'_>) {
+        if self.page.base.is_some() || self.page.contexts.is_inert() {
+            return;
+        }
+        let Some(href) = slots.get(Attr::Href).filter(|href| self.fits(href)) else {
+            return;
+        };
+        let base = trim(&self.decode(href)).to_owned();
+        (self.sink)(Found::Base(&base));
+        self.page.base = Some(base);
+    }
+
+    fn meta(&mut self, slots: &Slots<'_>) {
+        if self.page.contexts.is_inert() {
+            return;
+        }
+        self.page.late_charset(slots);
+        let Some(content) = slots
+            .get(Attr::Content)
+            .filter(|content| self.fits(content))
+        else {
+            return;
+        };
+        if slots.is(Attr::HttpEquiv, b"refresh") {
+            let content = self.decode(content);
+            if let Some(target) = refresh_target(&content) {
+                self.tell(Element::MetaRefresh, Role::Navigation, target, false);
+            }
+        }
+        let product = self
+            .page
+            .options
+            .product_token
+            .as_deref()
+            .unwrap_or("robots");
+        if slots.is(Attr::Name, b"robots") || slots.is(Attr::Name, product.as_bytes()) {
+            let rules = RobotsRules::parse(&self.decode(content));
+            self.page.robots = self.page.robots.and(rules);
+            (self.sink)(Found::Robots(rules));
+        }
+    }
+
+    /// Decodes and tells a link; the common case copies nothing.
+    fn link(&mut self, element: Element, role: Role, raw: &[u8], nofollow: bool) {
+        if !self.fits(raw) {
+            return;
+        }
+        if is_verbatim(raw)
+            && let Ok(href) = std::str::from_utf8(raw)
+        {
+            return self.tell(element, role, trim(href), nofollow);
+        }
+        let mut scratch = std::mem::take(&mut self.page.scratch);
+        scratch.clear();
+        let text = decode_segment(raw, self.page.encoding());
+        decode_references(&text, Place::Attribute, &mut scratch);
+        self.tell(element, role, trim(&scratch), nofollow);
+        self.page.scratch = scratch;
+    }
+
+    fn tell(&mut self, element: Element, role: Role, href: &str, nofollow: bool) {
+        let page = &mut *self.page;
+        if page.contexts.is_inert() {
+            page.inert += 1;
+        } else if page.links >= page.options.max_links {
+            page.links_over_limit += 1;
+        } else {
+            page.links += 1;
+            page.embeds += u32::from(role == Role::Embed);
+            (self.sink)(Found::Link {
+                element,
+                role,
+                href,
+                nofollow,
+            });
+        }
+    }
+
+    fn decode(&self, raw: &[u8]) -> String {
+        let mut text = String::new();
+        let decoded = decode_segment(raw, self.page.encoding());
+        decode_references(&decoded, Place::Attribute, &mut text);
+        text
+    }
+
+    /// Whether a value is short enough to be looked at.
+    fn fits(&mut self, raw: &[u8]) -> bool {
+        let fits = raw.len() <= self.page.options.max_attribute_bytes;
+        self.page.oversize += u32::from(!fits);
+        fits
+    }
+}
+
+/// The raw values of the attributes that matter, the first of each name.
+#[derive(Default)]
+struct Slots<'a>([Option<&'a [u8]>; Attr::COUNT]);
+
+impl<'a> Slots<'a> {
+    #[inline]
+    fn put(&mut self, name: &'a [u8], value: &'a [u8]) {
+        let attribute = Attr::of(Name::of(name));
+        self.0[attribute as usize].get_or_insert(value);
+    }
+
+    fn get(&self, attribute: Attr) -> Option<&'a [u8]> {
+        self.0[attribute as usize]
+    }
+
+    /// Whether the attribute is this keyword, which nobody writes with references.
+    fn is(&self, attribute: Attr, keyword: &[u8]) -> bool {
+        self.get(attribute)
+            .is_some_and(|value| value.trim_ascii().eq_ignore_ascii_case(keyword))
+    }
+
+    fn traits(&self, self_closing: bool) -> Traits {
+        let font = [Attr::Color, Attr::Face, Attr::Size];
+        let html = [&b"text/html"[..], b"application/xhtml+xml"];
+        let shadow = [&b"open"[..], b"closed"];
+        Traits {
+            self_closing,
+            old_font: font.iter().any(|&attribute| self.get(attribute).is_some()),
+            html_annotation: html.iter().any(|value| self.is(Attr::Encoding, value)),
+            shadow_root: shadow
+                .iter()
+                .any(|value| self.is(Attr::ShadowRootMode, value)),
+        }
+    }
+}
+
+fn wanted(options: &ScanOptions) -> u128 {
+    const { assert!(Tag::COUNT <= 128, "one bit a tag") };
+    use Tag::*;
+    let links = [A, Area, Base, Frame, Iframe, Link, Meta];
+    let embeds = [
+        Applet, Audio, Body, Embed, Image, Img, Input, Object, Script, Source, Track, Use, Video,
+    ];
+    let embeds = embeds.into_iter().filter(|_| options.embeds);
+    links
+        .into_iter()
+        .chain(embeds)
+        .fold(0, |bits, tag| bits | 1 << (tag as u8))
+}
+
+/// Whether raw bytes are the value itself in every charset: no references, no escapes.
+fn is_verbatim(raw: &[u8]) -> bool {
+    raw.is_ascii() && is_plain(raw) && memchr::memchr(0x1b, raw).is_none()
+}
+
+/// The HTML standard's white space only; what the URL parser strips is its business.
+fn trim(text: &str) -> &str {
+    text.trim_matches(|c| matches!(c, '\t' | '\n' | '\x0c' | '\r' | ' '))
+}
