@@ -112,7 +112,9 @@ impl Scope {
         if !within {
             return Some(Reason::OutOfScope);
         }
-        if !self.allowed_ports.is_empty() && !self.allowed_ports.contains(&url.port()) {
+        let port = url.port();
+        // Nothing can listen on port 0.
+        if port == 0 || (!self.allowed_ports.is_empty() && !self.allowed_ports.contains(&port)) {
             return Some(Reason::NotFetchable);
         }
         None

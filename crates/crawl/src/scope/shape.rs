@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// Segments of a path that are looked at for repetition: a trap shows long before, and comparing
 /// each with each stays cheap.
-const MAX_SEGMENTS_COMPARED: usize = 64;
+const MAX_SEGMENTS_COMPARED: usize = 32;
 
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
@@ -103,6 +103,10 @@ fn extension(path: &str) -> Option<&str> {
 /// Does a segment stand in the path more than `max` times, or a group of segments `max` times in a
 /// row?
 fn repeats(path: &str, max: usize) -> bool {
+    // Most paths have too few segments to repeat anything.
+    if path.bytes().filter(|&b| b == b'/').count() < max {
+        return false;
+    }
     let mut segments = [""; MAX_SEGMENTS_COMPARED];
     let mut count = 0;
     for segment in path.split('/').filter(|segment| !segment.is_empty()) {

@@ -228,6 +228,10 @@ fn reserved_text_extensions_and_ports_exclude() {
         let text = format!("http://www.example.org{rest}");
         assert_eq!(judge(&settings, &text), expected, "{rest}");
     }
+    assert_eq!(
+        judge(&ScopeSettings::default(), "http://www.example.org:0/"),
+        Err(Reason::NotFetchable)
+    );
 }
 
 #[test]

@@ -176,9 +176,10 @@ fn default_port_of(text: &str) -> Option<(usize, u16)> {
 }
 
 fn registrable_domain(host: &str) -> &str {
-    // WHATWG hosts whose last label is a number are IPv4 addresses, without exception.
+    // WHATWG hosts whose last label is a number are IPv4 addresses, without exception. A name that
+    // starts with a dot is nobody's.
     let last_label = host.rsplit('.').next().unwrap_or(host);
-    if host.starts_with('[') || last_label.bytes().all(|b| b.is_ascii_digit()) {
+    if host.starts_with(['[', '.']) || last_label.bytes().all(|b| b.is_ascii_digit()) {
         return host;
     }
     psl::domain_str(host).unwrap_or(host)

@@ -68,6 +68,11 @@ impl Canonicalizer {
         base: &CanonicalUrl,
         href: &str,
     ) -> Result<CanonicalUrl, CanonicalUrlError> {
+        // Two slashes and more lead to another host. The url crate takes more than two only behind
+        // a scheme, browsers do here as well.
+        if leads_to_another_host(href) {
+            return self.parse(&format!("{}:{}", base.scheme(), trimmed(href)));
+        }
         let base = Url::parse(base.as_str())?;
         self.canonical(&base.join(href)?)
     }
@@ -142,6 +147,15 @@ fn within_limit(text: &str) -> Result<(), CanonicalUrlError> {
         return Err(CanonicalUrlError::TooLong);
     }
     Ok(())
+}
+
+/// Does it start with two slashes, of either kind? Tabs and line ends do not count.
+fn leads_to_another_host(href: &str) -> bool {
+    let mut seen = trimmed(href)
+        .bytes()
+        .filter(|b| !matches!(b, b'\t' | b'\n' | b'\r'));
+    let mut is_slash = || seen.next().is_some_and(|b| matches!(b, b'/' | b'\\'));
+    is_slash() && is_slash()
 }
 
 /// Does a person mean a host where the parser would see a scheme, or none? Only a port follows a

@@ -69,6 +69,7 @@ const TRACKING_AND_SESSION: &[&str] = &[
     "phpsessid",
     "jsessionid",
     "aspsessionid*",
+    "_sessionid",
     "bv_sessionid",
     "cftoken",
     "oscsid",
@@ -84,7 +85,6 @@ const AMBIGUOUS_SESSION: &[&str] = &[
     "session",
     "session_id",
     "sessionid",
-    "_sessionid",
 ];
 
 const SEMICOLON_SESSION: &[&str] = &["jsessionid", "phpsessid"];

@@ -1,0 +1,5 @@
+//! Canonical URLs and registrable domains against data written by others.
+
+mod comparison;
+mod crawlers;
+mod wpt;
