@@ -3,6 +3,8 @@
 
 mod kind;
 mod sniff;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 use std::fmt;

@@ -3,6 +3,7 @@
 //! and of letters that UTF-8 writes in two bytes. Scripts without spaces have no words: there each character is
 //! one.
 //!
+//! ASCII is read 64 bytes at a time: a mask of the word bytes gives the words without a branch a byte.
 //! A count for each of the 64 bits is kept bit-sliced: plane `i` holds bit `i` of all 64 counts, and
 //! sixteen features are added at once by carry-save adders, some five instructions a feature instead
 //! of 64 additions.
@@ -15,8 +16,9 @@ pub fn distance(a: u64, b: u64) -> u32 {
 /// Collects the text of a document.
 #[derive(Clone)]
 pub struct Simhash {
-    /// Hash of the word being read; 0: none is.
-    word: u64,
+    /// The start of the word being read.
+    word: [u8; MAX_WORD_BYTES],
+    word_len: usize,
     expect: Expect,
     /// Hashes of the last two words.
     before: [u64; 2],
@@ -29,7 +31,8 @@ pub struct Simhash {
 impl Simhash {
     pub fn new() -> Simhash {
         Simhash {
-            word: 0,
+            word: [0; MAX_WORD_BYTES],
+            word_len: 0,
             expect: Expect::Anything,
             before: [0; 2],
             words: 0,
@@ -49,12 +52,21 @@ impl Simhash {
     /// Takes a piece of a run that may go on in the middle of a word.
     pub fn push_part(&mut self, part: &[u8]) {
         let mut rest = part;
-        while let Some(&b) = rest.first() {
-            if b < 0x80 {
-                rest = self.push_ascii(rest);
-            } else {
-                self.push_high(b);
-                rest = &rest[1..];
+        while !rest.is_empty() {
+            if self.word_len == 0 && matches!(self.expect, Expect::Anything) {
+                let taken = match *rest {
+                    [0..0x80, ..] => self.push_block(rest),
+                    _ => self.push_characters(rest),
+                };
+                rest = &rest[taken..];
+            }
+            // What is no whole ASCII word goes byte by byte, up to the word's end.
+            while let Some((&b, tail)) = rest.split_first() {
+                rest = tail;
+                self.push_byte(b);
+                if self.word_len == 0 && matches!(self.expect, Expect::Anything) {
+                    break;
+                }
             }
         }
     }
@@ -86,71 +98,80 @@ impl Simhash {
         }
     }
 
-    /// Takes the ASCII that `text` starts with, and returns the rest.
-    #[inline]
-    fn push_ascii<'t>(&mut self, text: &'t [u8]) -> &'t [u8] {
-        if matches!(self.expect, Expect::Character(_)) {
-            self.end_word();
-        }
-        self.expect = Expect::Anything;
-        let mut word = self.word;
-        for (at, &b) in text.iter().enumerate() {
-            let value = BYTE_VALUES[usize::from(b)];
-            if value != 0 {
-                word = word.rotate_left(5) ^ value;
-            } else if b < 0x80 {
-                if word != 0 {
-                    self.push_word(word);
-                    word = 0;
-                }
-            } else {
-                self.word = word;
-                return &text[at..];
+    /// Takes the words that end within the first block of `text`, before any byte outside of ASCII, and
+    /// returns how many bytes they and what separates them take.
+    fn push_block(&mut self, text: &[u8]) -> usize {
+        let mut block = [0; BLOCK + WORD_LOAD];
+        let length = text.len().min(BLOCK);
+        block[..length].copy_from_slice(&text[..length]);
+        let (words, high) = masks(&block);
+        let limit = length.min(high.trailing_zeros() as usize);
+        let mut starts = words & !(words << 1);
+        let mut ends = !words & (words << 1);
+        loop {
+            let start = starts.trailing_zeros() as usize;
+            let end = ends.trailing_zeros() as usize;
+            if start >= limit {
+                return limit;
             }
+            // Not `<=`: a word that touches the limit may go on behind it.
+            if end >= limit {
+                return start;
+            }
+            self.push_word(hash_in_block(&block, start, end));
+            starts &= starts - 1;
+            ends &= ends - 1;
         }
-        self.word = word;
-        &[]
     }
 
-    /// Takes a byte outside of ASCII. Leads and tails are told apart as in UTF-8; in older encodings two
+    /// Takes the characters of three bytes that `text` starts with, and returns how many bytes they are.
+    fn push_characters(&mut self, text: &[u8]) -> usize {
+        let mut taken = 0;
+        while let Some(&[a @ 0xE0..0xF0, b @ 0x80..0xC0, c @ 0x80..0xC0]) =
+            text[taken..].first_chunk()
+        {
+            let low = u64::from_le_bytes([a, b, c, 0, 0, 0, 0, 0]) | FOLD & LOW_MASKS[3];
+            self.push_word(mix(low, 0));
+            taken += 3;
+        }
+        taken
+    }
+
+    /// Takes one byte. Leads and tails outside of ASCII are told apart as in UTF-8; in older encodings two
     /// bytes make a character, and where the two are confused the text next to it is hashed oddly but
     /// always in the same way.
-    fn push_high(&mut self, b: u8) {
-        let is_tail = b < 0xC0;
-        let value = HIGH_VALUES[usize::from(b & 0x7F)];
-        match self.expect {
-            Expect::Letter if is_tail => {
-                self.word = self.word.rotate_left(5) ^ value;
-                self.expect = Expect::Anything;
-                return;
+    fn push_byte(&mut self, b: u8) {
+        let is_tail = (0x80..0xC0).contains(&b);
+        match std::mem::replace(&mut self.expect, Expect::Anything) {
+            Expect::Letter if is_tail => return self.push_letter(b),
+            Expect::Separator if is_tail => return,
+            Expect::Character(1) if b >= 0x80 => {
+                self.push_letter(b);
+                return self.end_word();
             }
-            Expect::Separator if is_tail => {
-                self.expect = Expect::Anything;
-                return;
-            }
-            Expect::Character(more) if is_tail || more == 1 => {
-                self.word = self.word.rotate_left(5) ^ value;
+            Expect::Character(more) if is_tail => {
+                self.push_letter(b);
                 self.expect = Expect::Character(more - 1);
-                if more == 1 {
-                    self.end_run();
-                }
                 return;
             }
+            Expect::Character(_) => self.end_word(),
             _ => {}
         }
         match b {
+            0..0x80 if b.is_ascii_alphanumeric() => self.push_letter(b),
+            0..0x80 => self.end_word(),
             // U+0080 to U+00BF: spaces, quotation marks and signs.
             0xC2 => {
                 self.end_word();
                 self.expect = Expect::Separator;
             }
             0xC0..=0xDF => {
-                self.word = self.word.rotate_left(5) ^ value;
+                self.push_letter(b);
                 self.expect = Expect::Letter;
             }
             _ => {
                 self.end_word();
-                self.word = value;
+                self.push_letter(b);
                 self.expect = Expect::Character(match b {
                     0xF0.. => 3,
                     0xE0.. => 2,
@@ -160,10 +181,17 @@ impl Simhash {
         }
     }
 
+    fn push_letter(&mut self, b: u8) {
+        if let Some(place) = self.word.get_mut(self.word_len) {
+            *place = b;
+            self.word_len += 1;
+        }
+    }
+
     fn end_word(&mut self) {
-        if self.word != 0 {
-            self.push_word(self.word);
-            self.word = 0;
+        if self.word_len > 0 {
+            self.push_word(hash_word(&self.word, self.word_len));
+            self.word_len = 0;
         }
     }
 
@@ -196,6 +224,11 @@ impl Default for Simhash {
 
 const SHINGLE_WORDS: u64 = 3;
 const BATCH: usize = 16;
+/// What a word is told from others by; the rest of a longer one does not count.
+const MAX_WORD_BYTES: usize = 32;
+const BLOCK: usize = 64;
+/// Bytes loaded at a word's start whatever its length.
+const WORD_LOAD: usize = 16;
 
 /// What the bytes read last call for.
 #[derive(Clone, Copy)]
@@ -299,37 +332,89 @@ fn carry_save(sum: &mut u64, a: u64, b: u64) -> u64 {
     carry
 }
 
-/// A random value for each letter and digit, the same for both cases; 0 for what is not part of a word
-/// and for bytes outside of ASCII.
-const BYTE_VALUES: [u64; 256] = {
-    let mut values = [0; 256];
-    let mut b = 0u8;
-    while b < 0x80 {
-        if b.is_ascii_alphanumeric() {
-            values[b as usize] = random(b.to_ascii_lowercase());
-        }
-        b += 1;
+/// Which bytes of a block are ASCII letters or digits, and which are outside of ASCII; bit `i` for byte `i`.
+#[inline]
+fn masks(block: &[u8; BLOCK + WORD_LOAD]) -> (u64, u64) {
+    const HIGHS: u64 = repeat(0x80);
+    let (mut words, mut highs) = (0, 0);
+    for (i, eight) in block[..BLOCK].as_chunks::<8>().0.iter().enumerate() {
+        let x = u64::from_le_bytes(*eight);
+        // Eight comparisons at once: adding 0x80 - c sets the top bit of each byte that is at least c.
+        let low = x & !HIGHS;
+        let folded = (x | repeat(0x20)) & !HIGHS;
+        let digit = (low + repeat(0x80 - b'0')) & !(low + repeat(0x80 - b'9' - 1));
+        let letter = (folded + repeat(0x80 - b'a')) & !(folded + repeat(0x80 - b'z' - 1));
+        words |= top_bits((digit | letter) & !x & HIGHS) << (8 * i);
+        highs |= top_bits(x & HIGHS) << (8 * i);
     }
-    values
-};
-
-const HIGH_VALUES: [u64; 128] = {
-    let mut values = [0; 128];
-    let mut i = 0;
-    while i < 128 {
-        values[i] = random(0x80 + i as u8);
-        i += 1;
-    }
-    values
-};
-
-/// SplitMix64's output for a seed. Stored hashes depend on it: changing it makes them incomparable.
-const fn random(seed: u8) -> u64 {
-    let mut x = (seed as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
+    (words, highs)
 }
+
+/// The top bits of eight bytes, side by side; all other bits are 0.
+#[inline]
+fn top_bits(x: u64) -> u64 {
+    (x >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
+const fn repeat(b: u8) -> u64 {
+    u64::from_le_bytes([b; 8])
+}
+
+#[inline]
+fn hash_in_block(block: &[u8; BLOCK + WORD_LOAD], start: usize, end: usize) -> u64 {
+    let length = end - start;
+    match block
+        .get(start..)
+        .and_then(|tail| tail.first_chunk::<WORD_LOAD>())
+    {
+        Some(head) if length <= WORD_LOAD => hash_16(head, length),
+        _ => {
+            let mut word = [0; MAX_WORD_BYTES];
+            let length = length.min(MAX_WORD_BYTES);
+            word[..length].copy_from_slice(&block[start..start + length]);
+            hash_word(&word, length)
+        }
+    }
+}
+
+fn hash_word(word: &[u8; MAX_WORD_BYTES], length: usize) -> u64 {
+    let (halves, _) = word.as_chunks::<WORD_LOAD>();
+    let first = hash_16(&halves[0], length.min(WORD_LOAD));
+    if length <= WORD_LOAD {
+        return first;
+    }
+    first.rotate_left(17) ^ hash_16(&halves[1], length - WORD_LOAD)
+}
+
+/// The hash of the first `length` of 16 bytes, whatever the case of letters: setting one bit makes ASCII
+/// lower-case, and most of Latin, too.
+#[inline]
+fn hash_16(bytes: &[u8; WORD_LOAD], length: usize) -> u64 {
+    let (eights, _) = bytes.as_chunks::<8>();
+    let low = (u64::from_le_bytes(eights[0]) | FOLD) & LOW_MASKS[length];
+    let high = (u64::from_le_bytes(eights[1]) | FOLD) & LOW_MASKS[length.saturating_sub(8)];
+    mix(low, high)
+}
+
+#[inline]
+fn mix(low: u64, high: u64) -> u64 {
+    let x = low.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        ^ high.wrapping_mul(0xC2B2_AE3D_27D4_EB4F).rotate_left(23);
+    x ^ (x >> 29)
+}
+
+const FOLD: u64 = repeat(0x20);
+
+/// The first so many bytes of eight.
+const LOW_MASKS: [u64; WORD_LOAD + 1] = {
+    let mut masks = [u64::MAX; WORD_LOAD + 1];
+    let mut length = 0;
+    while length < 8 {
+        masks[length] = (1 << (8 * length)) - 1;
+        length += 1;
+    }
+    masks
+};
 
 #[cfg(test)]
 mod tests;
