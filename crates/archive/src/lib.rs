@@ -1,1 +1,55 @@
-//! portolan-archive
+//! The archive: WARC 1.1 and CDXJ. Writes what was fetched, reads and verifies it, and knows which
+//! payloads it already holds. It opens no sockets and decides nothing about the crawl.
+//!
+//! # Layout
+//!
+//! Writing, in the order of a page's way:
+//! - `capture`: what is handed in for one visit, and what comes out of building its records.
+//! - `record`: builds the records of a visit; owned by a worker, runs in parallel. Uses `head`
+//!   (the HTTP head as it is stored), `field` (WARC header lines), `member` (gzip members),
+//!   `date` and `digest`.
+//! - `writer`: the single archivist that appends to WARC files and rotates them; `recover` makes
+//!   files and index agree with what was logged, after a crash; `append_file` is the file under both.
+//! - `cdxj`: index lines, sorted index of a file; `merge`: many sorted files into one.
+//!
+//! Reading:
+//! - `read`: records of `.warc`, `.warc.gz` and ARC files, damaged ones included.
+//! - `verify`: names every fault of a file; `fault` is what they are called, `chunked` undoes the
+//!   transfer coding that other crawlers keep.
+//! - `list`: one line a record, and one record's bytes.
+//!
+//! Beside them `seen`: fingerprint of a payload -> the first record that holds it.
+
+mod append_file;
+mod capture;
+mod cdxj;
+mod chunked;
+mod date;
+mod digest;
+mod error;
+mod fault;
+mod field;
+mod head;
+mod list;
+mod member;
+mod merge;
+mod read;
+mod record;
+mod recover;
+mod seen;
+mod settings;
+mod verify;
+mod writer;
+
+pub use capture::{Built, Capture, PageFacts};
+pub use error::ArchiveError;
+pub use fault::Fault;
+pub use list::{Cat, Listed, Listing, Part, cat, list};
+pub use merge::merge_sorted;
+pub use read::{Block, Format, Record, WarcReader};
+pub use record::RecordBuilder;
+pub use recover::Recovery;
+pub use seen::{ContentSeen, MergeJob, MergedRun, SeenRecord};
+pub use settings::{ArchiveSettings, DurableEnd};
+pub use verify::{Finding, Report, verify};
+pub use writer::{Finished, WarcWriter};

@@ -1,0 +1,430 @@
+//! Builds the records of a visit: response or revisit, request, metadata. A builder belongs to one
+//! worker and keeps its buffers; it touches no file.
+
+use crate::capture::{Built, Capture};
+use crate::cdxj;
+use crate::date::{push_warc_date, timestamp14};
+use crate::digest;
+use crate::error::ArchiveError;
+use crate::field::{one_word, push_field, push_number};
+use crate::head::{HttpHead, push_stored_head};
+use crate::member::{GzipMembers, Packing};
+use crate::seen::SeenRecord;
+use crate::settings::ArchiveSettings;
+use portolan_model::LinkKind;
+use std::borrow::Cow;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+pub(crate) const VERSION_LINE: &[u8] = b"WARC/1.1\r\n";
+const REVISIT_PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+/// A larger plain record is not kept as a buffer for the next one.
+const BUFFER_KEPT_BYTES: usize = 4 << 20;
+
+pub struct RecordBuilder {
+    members: GzipMembers,
+    recompress_encoded: bool,
+    ids: RecordIds,
+    /// The plain record on its way to the compressor.
+    plain: Vec<u8>,
+    head: Vec<u8>,
+    fields: Vec<u8>,
+}
+
+impl RecordBuilder {
+    /// `seed` makes this builder's record ids differ from those of every other builder and every
+    /// earlier run: take it from the machine's randomness.
+    pub fn new(settings: &ArchiveSettings, seed: u64) -> Result<Self, ArchiveError> {
+        Ok(Self {
+            members: GzipMembers::new(settings.compression_level)?,
+            recompress_encoded: settings.recompress_encoded,
+            ids: RecordIds::new(seed),
+            plain: Vec::new(),
+            head: Vec::new(),
+            fields: Vec::new(),
+        })
+    }
+
+    /// Response, request and metadata of one visit.
+    pub fn build<'l>(
+        &mut self,
+        capture: &Capture<'_>,
+        outlinks: impl IntoIterator<Item = (&'l str, LinkKind)>,
+    ) -> Built {
+        self.build_records(capture, None, outlinks)
+    }
+
+    /// The same for a payload that the archive already holds: the head is kept, the body is not.
+    pub fn build_revisit<'l>(
+        &mut self,
+        capture: &Capture<'_>,
+        first: &SeenRecord,
+        outlinks: impl IntoIterator<Item = (&'l str, LinkKind)>,
+    ) -> Built {
+        self.build_records(capture, Some(first), outlinks)
+    }
+
+    fn build_records<'l>(
+        &mut self,
+        capture: &Capture<'_>,
+        first: Option<&SeenRecord>,
+        outlinks: impl IntoIterator<Item = (&'l str, LinkKind)>,
+    ) -> Built {
+        let url = one_word(capture.url);
+        let ids = self.ids.next(capture);
+        let payload_sha1 = capture.sha1.unwrap_or_else(|| digest::sha1(capture.body));
+        let mut out = Vec::with_capacity(capture.body.len() / 3 + 2048);
+
+        let (response_length, index_start) =
+            self.push_response(&mut out, capture, &url, first, ids, &payload_sha1);
+        let mut records = 2;
+        if !capture.request_head.is_empty() {
+            self.push_request(&mut out, capture, &url, ids);
+            records += 1;
+        }
+        self.push_metadata(&mut out, capture, &url, ids, outlinks);
+        self.release_large_buffers();
+        Built {
+            members: out,
+            response_length: u32::try_from(response_length).unwrap_or(u32::MAX),
+            index_start,
+            records,
+            payload_sha1,
+            revisit: first.is_some(),
+        }
+    }
+
+    fn push_response(
+        &mut self,
+        out: &mut Vec<u8>,
+        capture: &Capture<'_>,
+        url: &str,
+        first: Option<&SeenRecord>,
+        ids: VisitIds,
+        payload_sha1: &[u8; 20],
+    ) -> (usize, String) {
+        self.head.clear();
+        push_stored_head(
+            &mut self.head,
+            capture.response_head,
+            capture.status,
+            capture.body.len(),
+        );
+        let head = HttpHead::parse(&self.head);
+        let body = if first.is_some() { &[] } else { capture.body };
+        let mut block_digest = sha1::Sha1::default();
+        sha1::Digest::update(&mut block_digest, &self.head);
+        sha1::Digest::update(&mut block_digest, body);
+        let block_sha1 = sha1::Digest::finalize(block_digest).into();
+        let payload_digest = digest::labelled(payload_sha1);
+
+        let record = &mut self.plain;
+        let kind = if first.is_some() {
+            "revisit"
+        } else {
+            "response"
+        };
+        begin_record(record, kind, ids.response, capture.at_ms);
+        push_field(record, "WARC-Target-URI", url);
+        push_address(record, capture);
+        if let Some(protocol) = capture.protocol {
+            push_field(record, "WARC-Protocol", protocol);
+        }
+        if let Some(first) = first {
+            push_field(record, "WARC-Profile", REVISIT_PROFILE);
+            push_field(record, "WARC-Refers-To-Target-URI", &one_word(&first.url));
+            push_date(record, "WARC-Refers-To-Date", first.at_ms);
+        }
+        push_field(record, "WARC-Payload-Digest", &payload_digest);
+        push_field(record, "WARC-Block-Digest", &digest::labelled(&block_sha1));
+        if let Some(truncation) = capture.truncated {
+            push_field(record, "WARC-Truncated", truncation.name());
+        }
+        if let Some(found) = capture.identified_type
+            && !head
+                .media_type()
+                .is_some_and(|said| said.eq_ignore_ascii_case(found))
+        {
+            push_field(record, "WARC-Identified-Payload-Type", found);
+        }
+        push_field(record, "Content-Type", "application/http;msgtype=response");
+        end_record(record, &[&self.head, body]);
+
+        let index_start = cdxj::line_start(&cdxj::Entry {
+            surt: capture.surt,
+            timestamp: &timestamp14(capture.at_ms),
+            url,
+            mime: if first.is_some() {
+                Some("warc/revisit")
+            } else {
+                head.media_type()
+            },
+            status: Some(&head.status),
+            digest: &payload_digest,
+        });
+        let packing = if !self.recompress_encoded && first.is_none() && is_packed(&head) {
+            Packing::Store
+        } else {
+            Packing::Deflate
+        };
+        (self.members.append(out, record, packing), index_start)
+    }
+
+    fn push_request(&mut self, out: &mut Vec<u8>, capture: &Capture<'_>, url: &str, ids: VisitIds) {
+        let end: &[u8] = if capture.request_head.ends_with(b"\r\n\r\n") {
+            b""
+        } else if capture.request_head.ends_with(b"\r\n") {
+            b"\r\n"
+        } else {
+            b"\r\n\r\n"
+        };
+        let block_sha1 = {
+            let mut block_digest = sha1::Sha1::default();
+            sha1::Digest::update(&mut block_digest, capture.request_head);
+            sha1::Digest::update(&mut block_digest, end);
+            sha1::Digest::finalize(block_digest).into()
+        };
+        let record = &mut self.plain;
+        begin_record(record, "request", ids.request, capture.at_ms);
+        push_field(record, "WARC-Target-URI", url);
+        push_address(record, capture);
+        push_id(record, "WARC-Concurrent-To", ids.response);
+        push_field(record, "WARC-Block-Digest", &digest::labelled(&block_sha1));
+        push_field(record, "Content-Type", "application/http;msgtype=request");
+        end_record(record, &[capture.request_head, end]);
+        self.members.append(out, record, Packing::Deflate);
+    }
+
+    fn push_metadata<'l>(
+        &mut self,
+        out: &mut Vec<u8>,
+        capture: &Capture<'_>,
+        url: &str,
+        ids: VisitIds,
+        outlinks: impl IntoIterator<Item = (&'l str, LinkKind)>,
+    ) {
+        self.fields.clear();
+        push_facts(&mut self.fields, capture);
+        for (link, kind) in outlinks {
+            push_outlink(&mut self.fields, link, kind);
+        }
+        let block_sha1 = digest::sha1(&self.fields);
+        let record = &mut self.plain;
+        begin_record(record, "metadata", ids.metadata, capture.at_ms);
+        push_field(record, "WARC-Target-URI", url);
+        push_id(record, "WARC-Concurrent-To", ids.response);
+        push_field(record, "WARC-Block-Digest", &digest::labelled(&block_sha1));
+        push_field(record, "Content-Type", "application/warc-fields");
+        end_record(record, &[&self.fields]);
+        self.members.append(out, record, Packing::Deflate);
+    }
+
+    fn release_large_buffers(&mut self) {
+        for buffer in [&mut self.plain, &mut self.head, &mut self.fields] {
+            if buffer.capacity() > BUFFER_KEPT_BYTES {
+                *buffer = Vec::new();
+            }
+        }
+    }
+}
+
+/// The warcinfo record that opens a file.
+pub(crate) fn warcinfo(
+    settings: &ArchiveSettings,
+    filename: &str,
+    at_ms: u64,
+    seed: u64,
+) -> Vec<u8> {
+    let mut fields = Vec::new();
+    let software = concat!("Portolan/", env!("CARGO_PKG_VERSION"));
+    push_field(&mut fields, "software", software);
+    push_field(&mut fields, "format", "WARC File Format 1.1");
+    push_field(
+        &mut fields,
+        "conformsTo",
+        "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
+    );
+    for (name, value) in &settings.info {
+        push_field(&mut fields, &one_word(name), value);
+    }
+    let mut record = Vec::new();
+    let id = xxh3_128_with_seed(filename.as_bytes(), seed ^ at_ms);
+    begin_record(&mut record, "warcinfo", id, at_ms);
+    push_field(&mut record, "WARC-Filename", filename);
+    let block_digest = digest::labelled(&digest::sha1(&fields));
+    push_field(&mut record, "WARC-Block-Digest", &block_digest);
+    push_field(&mut record, "Content-Type", "application/warc-fields");
+    end_record(&mut record, &[&fields]);
+    record
+}
+
+/// Ids of the records of one visit: the same number but for its last bits.
+#[derive(Clone, Copy)]
+struct VisitIds {
+    response: u128,
+    request: u128,
+    metadata: u128,
+}
+
+struct RecordIds {
+    seed: u64,
+    built: u64,
+    text: Vec<u8>,
+}
+
+impl RecordIds {
+    fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            built: 0,
+            text: Vec::new(),
+        }
+    }
+
+    /// URL and time are in the hash, so that even two builders with one seed give distinct ids.
+    fn next(&mut self, capture: &Capture<'_>) -> VisitIds {
+        self.built += 1;
+        self.text.clear();
+        self.text.extend_from_slice(&self.built.to_le_bytes());
+        self.text.extend_from_slice(&capture.at_ms.to_le_bytes());
+        self.text.extend_from_slice(capture.url.as_bytes());
+        let id = xxh3_128_with_seed(&self.text, self.seed) & !0b11;
+        VisitIds {
+            response: id,
+            request: id | 1,
+            metadata: id | 2,
+        }
+    }
+}
+
+/// Clears `record` and writes the fields that every record has.
+fn begin_record(record: &mut Vec<u8>, kind: &str, id: u128, at_ms: u64) {
+    record.clear();
+    record.extend_from_slice(VERSION_LINE);
+    push_field(record, "WARC-Type", kind);
+    push_id(record, "WARC-Record-ID", id);
+    push_date(record, "WARC-Date", at_ms);
+}
+
+/// Content-Length, the block, and the two line ends that close a record.
+fn end_record(record: &mut Vec<u8>, block: &[&[u8]]) {
+    let length: usize = block.iter().map(|part| part.len()).sum();
+    push_number(record, "Content-Length", length as u64);
+    record.reserve(length + 6);
+    record.extend_from_slice(b"\r\n");
+    for part in block {
+        record.extend_from_slice(part);
+    }
+    record.extend_from_slice(b"\r\n\r\n");
+}
+
+fn push_date(record: &mut Vec<u8>, name: &str, at_ms: u64) {
+    record.extend_from_slice(name.as_bytes());
+    record.extend_from_slice(b": ");
+    push_warc_date(record, at_ms);
+    record.extend_from_slice(b"\r\n");
+}
+
+/// `<urn:uuid:…>`, with the bits of a version 4 UUID.
+fn push_id(record: &mut Vec<u8>, name: &str, id: u128) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    record.extend_from_slice(name.as_bytes());
+    record.extend_from_slice(b": <urn:uuid:");
+    let mut bytes = id.to_be_bytes();
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    for (n, byte) in bytes.into_iter().enumerate() {
+        if matches!(n, 4 | 6 | 8 | 10) {
+            record.push(b'-');
+        }
+        record.push(HEX[usize::from(byte >> 4)]);
+        record.push(HEX[usize::from(byte & 15)]);
+    }
+    record.extend_from_slice(b">\r\n");
+}
+
+fn push_address(record: &mut Vec<u8>, capture: &Capture<'_>) {
+    if let Some(ip) = capture.ip {
+        push_field(record, "WARC-IP-Address", &ip.to_string());
+    }
+}
+
+fn push_facts(fields: &mut Vec<u8>, capture: &Capture<'_>) {
+    let facts = &capture.facts;
+    if let Some(via) = facts.via {
+        push_field(fields, "via", &one_word(via));
+    }
+    push_number(fields, "depth", u64::from(facts.depth));
+    push_number(fields, "fetchTimeMs", u64::from(facts.fetch_ms));
+    for (name, value) in [("charset", facts.charset), ("title", facts.title)] {
+        if !value.is_empty() {
+            push_field(fields, name, value);
+        }
+    }
+    if facts.simhash != 0 {
+        push_field(fields, "simhash", &format!("{:016x}", facts.simhash));
+    }
+    for oddity in facts.oddities {
+        push_field(fields, "oddity", oddity);
+    }
+}
+
+/// `outlink: URL HOP CONTEXT`, as Heritrix writes them: L for a link, E for an embed, R for a
+/// redirect, M for what a manifest lists.
+fn push_outlink(fields: &mut Vec<u8>, url: &str, kind: LinkKind) {
+    let context = match kind {
+        LinkKind::Seed => "L seed",
+        LinkKind::Anchor => "L a/@href",
+        LinkKind::Area => "L area/@href",
+        LinkKind::LinkElement => "L link/@href",
+        LinkKind::Frame => "E frame/@src",
+        LinkKind::Iframe => "E iframe/@src",
+        LinkKind::Refresh => "R meta/@content",
+        LinkKind::Redirect | LinkKind::SeedRedirect => "R Location:",
+        LinkKind::Sitemap => "M sitemap",
+        LinkKind::Feed => "M feed",
+        LinkKind::Embed => "E embed",
+    };
+    let url: Cow<'_, str> = one_word(url);
+    fields.extend_from_slice(b"outlink: ");
+    fields.extend_from_slice(url.as_bytes());
+    fields.push(b' ');
+    fields.extend_from_slice(context.as_bytes());
+    fields.extend_from_slice(b"\r\n");
+}
+
+/// Is the body compressed already, so that deflating it again would cost much and save little?
+fn is_packed(head: &HttpHead<'_>) -> bool {
+    if head.content_encoded {
+        return true;
+    }
+    let Some(mime) = head.media_type() else {
+        return false;
+    };
+    let mime = mime.to_ascii_lowercase();
+    let Some((top, sub)) = mime.split_once('/') else {
+        return false;
+    };
+    match top {
+        "image" => !matches!(sub, "svg+xml" | "bmp" | "x-ms-bmp" | "tiff" | "x-icon"),
+        "video" => true,
+        "audio" => !matches!(sub, "wav" | "x-wav" | "midi"),
+        "font" => matches!(sub, "woff" | "woff2"),
+        "application" => matches!(
+            sub,
+            "zip"
+                | "gzip"
+                | "x-gzip"
+                | "x-bzip2"
+                | "x-xz"
+                | "x-7z-compressed"
+                | "x-rar-compressed"
+                | "vnd.rar"
+                | "zstd"
+                | "java-archive"
+                | "epub+zip"
+                | "font-woff"
+                | "font-woff2"
+        ),
+        _ => false,
+    }
+}

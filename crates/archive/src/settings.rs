@@ -1,0 +1,43 @@
+//! Settings of the archive: plain data, read once.
+
+/// Sizes, names and compression. All fixed when the crawl starts.
+#[derive(Clone, Debug)]
+pub struct ArchiveSettings {
+    /// First part of every file name: letters, digits, `.`, `_` and `-`.
+    pub prefix: String,
+    /// A file that has reached this size is closed and the next one begun.
+    pub rotate_bytes: u64,
+    /// Deflate level 0 (stored) to 12 (slowest). Every level is libdeflate's.
+    pub compression_level: u8,
+    /// Compress bodies again that came compressed: content-encoded ones, images, video, archives.
+    pub recompress_encoded: bool,
+    /// Lines of the warcinfo record at the head of every file: operator, user agent, robots policy …
+    pub info: Vec<(String, String)>,
+    /// Recovery refuses to discard more than this without being told to: so much cannot be the
+    /// work of one crash, but of a registry that does not belong to this archive.
+    pub discard_limit_bytes: u64,
+    /// RAM of the table of payloads already stored.
+    pub seen_ram_bytes: usize,
+}
+
+impl Default for ArchiveSettings {
+    fn default() -> Self {
+        Self {
+            prefix: "portolan".to_owned(),
+            rotate_bytes: 1 << 30,
+            compression_level: 1,
+            recompress_encoded: false,
+            info: Vec::new(),
+            discard_limit_bytes: 4 << 30,
+            seen_ram_bytes: 32 << 20,
+        }
+    }
+}
+
+/// Up to where the archive is named by logged visits: the last visit's file and the end of its
+/// last record. What lies beyond was never logged and is fetched again.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct DurableEnd {
+    pub file: u32,
+    pub end: u64,
+}

@@ -1,0 +1,267 @@
+//! The archivist: the one place that appends to WARC files. Opens them when there is something to
+//! write, rotates them by size, closes and merges their indexes. Builds no records of pages.
+
+use crate::append_file::{AppendFile, sync_dir};
+use crate::capture::Built;
+use crate::cdxj::{PartIndex, close_index};
+use crate::date::timestamp14;
+use crate::error::ArchiveError;
+use crate::member::{GzipMembers, Packing};
+use crate::merge::merge_sorted;
+use crate::record::warcinfo;
+use crate::recover::{Recovery, recover_files};
+use crate::settings::{ArchiveSettings, DurableEnd};
+use portolan_model::{ArchivePosition, Clock};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub struct WarcWriter {
+    settings: ArchiveSettings,
+    places: Places,
+    clock: Arc<dyn Clock>,
+    seed: u64,
+    next_number: u32,
+    open: Option<OpenWarc>,
+}
+
+/// What `finish` leaves behind.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finished {
+    /// The merged index of all files.
+    pub index: PathBuf,
+    /// Lines in it: responses and revisits.
+    pub entries: u64,
+    pub files: usize,
+}
+
+impl WarcWriter {
+    /// Makes files and index agree with what was logged, then goes on in a new file. For a new
+    /// crawl `durable` is `None`. `root` gets `archive/`, `index/` and, in the end, `index.cdxj`.
+    /// `surt` is asked for the key of a URL whose index line was lost. `seed` is for record ids.
+    pub fn recover(
+        root: &Path,
+        settings: ArchiveSettings,
+        durable: Option<DurableEnd>,
+        surt: &dyn Fn(&str) -> String,
+        clock: Arc<dyn Clock>,
+        seed: u64,
+    ) -> Result<(Self, Recovery), ArchiveError> {
+        let places = Places::new(root, &settings.prefix)?;
+        GzipMembers::new(settings.compression_level)?;
+        for dir in [&places.archive, &places.index] {
+            fs::create_dir_all(dir).map_err(ArchiveError::io("create", dir))?;
+        }
+        sync_dir(root)?;
+        let recovery = recover_files(&places, &settings, durable, surt)?;
+        let writer = Self {
+            next_number: durable.map_or(0, |durable| durable.file + 1),
+            settings,
+            places,
+            clock,
+            seed,
+            open: None,
+        };
+        Ok((writer, recovery))
+    }
+
+    /// Takes the records of a visit. They are durable after the next `sync`. On an error they were
+    /// not taken, and the call may be made again.
+    pub fn append(&mut self, built: &Built) -> Result<ArchivePosition, ArchiveError> {
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|open| open.warc.len() >= self.settings.rotate_bytes)
+        {
+            self.close_file()?;
+        }
+        let open = match &mut self.open {
+            Some(open) => open,
+            none => none.insert(OpenWarc::create(
+                &self.places,
+                &self.settings,
+                self.next_number,
+                self.clock.now_ms(),
+                self.seed,
+            )?),
+        };
+        open.warc.make_room(built.members.len())?;
+        open.part.make_room(&built.index_start)?;
+        let offset = open.warc.len();
+        open.warc.push(&built.members);
+        let length = u64::from(built.response_length);
+        open.part
+            .push(&built.index_start, length, offset, &open.name);
+        Ok(ArchivePosition {
+            file: open.number,
+            offset,
+            length: built.response_length,
+            end: open.warc.len(),
+        })
+    }
+
+    /// Everything appended so far survives a power cut once this returns. Returns its end; `None`
+    /// if nothing was appended since the last file was closed.
+    pub fn sync(&mut self) -> Result<Option<DurableEnd>, ArchiveError> {
+        let Some(open) = &mut self.open else {
+            return Ok(None);
+        };
+        open.warc.sync()?;
+        open.part.flush()?;
+        Ok(Some(DurableEnd {
+            file: open.number,
+            end: open.warc.len(),
+        }))
+    }
+
+    /// Closes the open file, whatever its size. The next append begins a new one.
+    pub fn close_file(&mut self) -> Result<(), ArchiveError> {
+        let Some(open) = &mut self.open else {
+            return Ok(());
+        };
+        open.warc.sync()?;
+        open.part.flush()?;
+        let part = self.places.part(&open.name);
+        close_index(&part, &self.places.sorted(&open.name))?;
+        self.next_number = open.number + 1;
+        self.open = None;
+        Ok(())
+    }
+
+    /// Closes the open file and writes the merged index.
+    pub fn finish(mut self) -> Result<Finished, ArchiveError> {
+        self.close_file()?;
+        let inputs: Vec<PathBuf> = self
+            .places
+            .warcs()?
+            .iter()
+            .map(|(_, name)| self.places.sorted(name))
+            .collect();
+        let entries = merge_sorted(&inputs, &self.places.merged)?;
+        Ok(Finished {
+            index: self.places.merged,
+            entries,
+            files: inputs.len(),
+        })
+    }
+}
+
+struct OpenWarc {
+    number: u32,
+    name: String,
+    warc: AppendFile,
+    part: PartIndex,
+}
+
+impl OpenWarc {
+    fn create(
+        places: &Places,
+        settings: &ArchiveSettings,
+        number: u32,
+        now_ms: u64,
+        seed: u64,
+    ) -> Result<Self, ArchiveError> {
+        let name = format!(
+            "{}-{}-{number:05}.warc.gz",
+            settings.prefix,
+            timestamp14(now_ms)
+        );
+        let mut first = Vec::new();
+        GzipMembers::new(settings.compression_level)?.append(
+            &mut first,
+            &warcinfo(settings, &name, now_ms, seed),
+            Packing::Deflate,
+        );
+        let path = places.archive.join(&name);
+        let mut warc = AppendFile::create(&path)?;
+        warc.push(&first);
+        let part = PartIndex::open_at(&places.part(&name), 0)
+            .and_then(|part| sync_dir(&places.archive).map(|()| part));
+        match part {
+            Ok(part) => Ok(Self {
+                number,
+                name,
+                warc,
+                part,
+            }),
+            Err(error) => {
+                // Half a file would be in the way of the next attempt.
+                let _ = fs::remove_file(&path);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Where the archive's files are.
+pub(crate) struct Places {
+    pub prefix: String,
+    /// WARC files.
+    pub archive: PathBuf,
+    /// Indexes of single WARC files.
+    pub index: PathBuf,
+    pub merged: PathBuf,
+}
+
+impl Places {
+    pub fn new(root: &Path, prefix: &str) -> Result<Self, ArchiveError> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        if prefix.is_empty() || prefix.starts_with('.') || !prefix.chars().all(fits) {
+            return Err(ArchiveError::Setting(format!(
+                "the archive prefix '{prefix}' may have only letters, digits, '.', '_' and '-', and not start with '.'"
+            )));
+        }
+        Ok(Self {
+            prefix: prefix.to_owned(),
+            archive: root.join("archive"),
+            index: root.join("index"),
+            merged: root.join("index.cdxj"),
+        })
+    }
+
+    pub fn sorted(&self, warc_name: &str) -> PathBuf {
+        self.index.join(format!("{}.cdxj", stem(warc_name)))
+    }
+
+    pub fn part(&self, warc_name: &str) -> PathBuf {
+        self.index.join(format!("{}.cdxj.part", stem(warc_name)))
+    }
+
+    /// Number and name of every WARC file of this crawl, by number.
+    pub fn warcs(&self) -> Result<Vec<(u32, String)>, ArchiveError> {
+        let mut warcs = Vec::new();
+        let entries =
+            fs::read_dir(&self.archive).map_err(ArchiveError::io("list", &self.archive))?;
+        for entry in entries {
+            let entry = entry.map_err(ArchiveError::io("list", &self.archive))?;
+            if let Some(name) = entry.file_name().to_str()
+                && let Some(number) = self.number_of(name)
+            {
+                warcs.push((number, name.to_owned()));
+            }
+        }
+        warcs.sort();
+        if let Some(twice) = warcs.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(ArchiveError::NumberTwice {
+                dir: self.archive.clone(),
+                number: twice[0].0,
+            });
+        }
+        Ok(warcs)
+    }
+
+    /// `prefix-timestamp-number.warc.gz`; anything else is none of ours.
+    fn number_of(&self, name: &str) -> Option<u32> {
+        let rest = name.strip_prefix(&self.prefix)?.strip_prefix('-')?;
+        let (timestamp, number) = rest.strip_suffix(".warc.gz")?.split_once('-')?;
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if timestamp.len() != 14 || !digits(timestamp) || number.len() < 5 || !digits(number) {
+            return None;
+        }
+        number.parse().ok()
+    }
+}
+
+fn stem(warc_name: &str) -> &str {
+    warc_name.strip_suffix(".warc.gz").unwrap_or(warc_name)
+}
