@@ -395,13 +395,14 @@ impl<S: FnMut(Found<'_>)> Reader<'_, S> {
                 self.tell(Element::MetaRefresh, Role::Navigation, target, false);
             }
         }
+        let name = slots.get(Attr::Name).unwrap_or_default().trim_ascii();
         let product = self
             .page
             .options
             .product_token
             .as_deref()
             .unwrap_or("robots");
-        if slots.is(Attr::Name, b"robots") || slots.is(Attr::Name, product.as_bytes()) {
+        if name.eq_ignore_ascii_case(b"robots") || name.eq_ignore_ascii_case(product.as_bytes()) {
             let rules = RobotsRules::parse(&self.decode(content));
             self.page.robots = self.page.robots.and(rules);
             (self.sink)(Found::Robots(rules));
@@ -477,7 +478,7 @@ impl<'a> Slots<'a> {
     /// Whether the attribute is this keyword, which nobody writes with references.
     fn is(&self, attribute: Attr, keyword: &[u8]) -> bool {
         self.get(attribute)
-            .is_some_and(|value| value.trim_ascii().eq_ignore_ascii_case(keyword))
+            .is_some_and(|value| value.eq_ignore_ascii_case(keyword))
     }
 
     fn traits(&self, self_closing: bool) -> Traits {
