@@ -8,7 +8,7 @@ mod segment;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
-pub(crate) use japanese::EscapeMask;
+pub(crate) use japanese::{ESC, EscapeMask};
 pub(crate) use prescan::charset_of_content;
 pub use prescan::{PRESCAN_BYTES, prescan};
 pub use segment::decode_segment;

@@ -9,6 +9,8 @@ mod names;
 mod page;
 mod reader;
 mod refresh;
+mod search;
+mod slots;
 mod sources;
 #[doc(hidden)]
 pub mod tokenizer;

@@ -3,7 +3,7 @@
 
 use encoding_rs::{EUC_JP, Encoding, ISO_2022_JP, SHIFT_JIS};
 
-pub(super) const ESC: u8 = 0x1b;
+pub(crate) const ESC: u8 = 0x1b;
 
 /// Sets the high bit of every byte of an ISO-2022-JP double-byte or katakana run, so that the
 /// `<`, `"` and `&` that such runs are full of are no markup. The escapes themselves stay;

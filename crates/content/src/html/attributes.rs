@@ -1,7 +1,7 @@
 //! The inside of a tag: attributes read in place from contiguous bytes, and the search for a tag's
 //! end when its bytes come in pieces. The values are raw: no charset, no references.
 
-use memchr::memchr;
+use super::search::find;
 
 /// Why reading a tag's attributes stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl<'a> Attributes<'a> {
             let value = match *bytes.get(i)? {
                 quote @ (b'"' | b'\'') => {
                     let start = i + 1;
-                    let end = start + memchr(quote, &bytes[start..])?;
+                    let end = start + find(quote, &bytes[start..])?;
                     i = end + 1;
                     &bytes[start..end]
                 }

@@ -36,11 +36,6 @@ pub fn decode_references(text: &str, place: Place, out: &mut String) {
     out.push_str(rest);
 }
 
-/// Whether [`decode_references`] would change nothing.
-pub(super) fn is_plain(bytes: &[u8]) -> bool {
-    memchr3(b'&', b'\r', 0, bytes).is_none()
-}
-
 /// Decodes what begins with `&`; how many bytes of `text` that took.
 fn reference(text: &str, place: Place, out: &mut String) -> usize {
     let taken = if text.as_bytes().get(1) == Some(&b'#') {

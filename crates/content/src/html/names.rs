@@ -16,10 +16,26 @@ impl Name {
         let mut packed = 0;
         let mut i = 0;
         while i < bytes.len() {
-            packed = packed << 8 | bytes[i].to_ascii_lowercase() as u128;
+            packed = Name::pack(packed, bytes[i]);
             i += 1;
         }
         Name(packed)
+    }
+
+    /// One more byte of a name that is packed while it is read.
+    #[inline]
+    pub(super) const fn pack(packed: u128, byte: u8) -> u128 {
+        packed << 8 | byte.to_ascii_lowercase() as u128
+    }
+
+    /// The name of which `bytes` bytes were packed.
+    #[inline]
+    pub(super) const fn from_packed(packed: u128, bytes: usize) -> Name {
+        if bytes > Name::MAX_BYTES {
+            Name::LONG
+        } else {
+            Name(packed)
+        }
     }
 
     const fn low(self) -> u64 {
@@ -47,6 +63,7 @@ macro_rules! names {
             #[allow(dead_code)]
             pub(super) const COUNT: usize = $enum::Other as usize + 1;
 
+            #[inline]
             pub(super) fn of(name: Name) -> $enum {
                 #[allow(non_upper_case_globals)]
                 mod short {

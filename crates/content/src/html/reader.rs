@@ -3,15 +3,18 @@
 use encoding_rs::{Encoding, UTF_8};
 
 use super::attributes::{Attributes, Ending};
-use super::context::{Contexts, Language, Traits};
-use super::entities::{Place, decode_references, is_plain};
+use super::context::{Contexts, Language};
+use super::entities::{Place, decode_references};
 use super::links::{Element, Found, RobotsRules, Role, is_nofollow, role_of_rel};
-use super::names::{Attr, Name, Tag};
+use super::names::{Attr, Tag};
 use super::page::{PageSummary, ScanOptions};
 use super::refresh::refresh_target;
+use super::slots::Slots;
 use super::sources::{applet_files, srcset_urls};
 use super::tokenizer::{Content, Visitor};
-use crate::charset::{Charset, CharsetSource, charset_of_content, decode_segment, from_meta_label};
+use crate::charset::{
+    Charset, CharsetSource, ESC, charset_of_content, decode_segment, from_meta_label,
+};
 
 /// What is known of the page so far.
 pub(super) struct Page {
@@ -373,7 +376,7 @@ impl<S: FnMut(Found<'_>)> Reader<'_, S> {
         let Some(href) = slots.get(Attr::Href).filter(|href| self.fits(href)) else {
             return;
         };
-        let base = trim(&self.decode(href)).to_owned();
+        let base = self.decode(href).trim_ascii().to_owned();
         (self.sink)(Found::Base(&base));
         self.page.base = Some(base);
     }
@@ -395,13 +398,14 @@ impl<S: FnMut(Found<'_>)> Reader<'_, S> {
                 self.tell(Element::MetaRefresh, Role::Navigation, target, false);
             }
         }
+        let name = slots.get(Attr::Name).unwrap_or_default().trim_ascii();
         let product = self
             .page
             .options
             .product_token
             .as_deref()
             .unwrap_or("robots");
-        if slots.is(Attr::Name, b"robots") || slots.is(Attr::Name, product.as_bytes()) {
+        if name.eq_ignore_ascii_case(b"robots") || name.eq_ignore_ascii_case(product.as_bytes()) {
             let rules = RobotsRules::parse(&self.decode(content));
             self.page.robots = self.page.robots.and(rules);
             (self.sink)(Found::Robots(rules));
@@ -416,13 +420,13 @@ impl<S: FnMut(Found<'_>)> Reader<'_, S> {
         if is_verbatim(raw)
             && let Ok(href) = std::str::from_utf8(raw)
         {
-            return self.tell(element, role, trim(href), nofollow);
+            return self.tell(element, role, href.trim_ascii(), nofollow);
         }
         let mut scratch = std::mem::take(&mut self.page.scratch);
         scratch.clear();
         let text = decode_segment(raw, self.page.encoding());
         decode_references(&text, Place::Attribute, &mut scratch);
-        self.tell(element, role, trim(&scratch), nofollow);
+        self.tell(element, role, scratch.trim_ascii(), nofollow);
         self.page.scratch = scratch;
     }
 
@@ -459,42 +463,6 @@ impl<S: FnMut(Found<'_>)> Reader<'_, S> {
     }
 }
 
-/// The raw values of the attributes that matter, the first of each name.
-#[derive(Default)]
-struct Slots<'a>([Option<&'a [u8]>; Attr::COUNT]);
-
-impl<'a> Slots<'a> {
-    #[inline]
-    fn put(&mut self, name: &'a [u8], value: &'a [u8]) {
-        let attribute = Attr::of(Name::of(name));
-        self.0[attribute as usize].get_or_insert(value);
-    }
-
-    fn get(&self, attribute: Attr) -> Option<&'a [u8]> {
-        self.0[attribute as usize]
-    }
-
-    /// Whether the attribute is this keyword, which nobody writes with references.
-    fn is(&self, attribute: Attr, keyword: &[u8]) -> bool {
-        self.get(attribute)
-            .is_some_and(|value| value.trim_ascii().eq_ignore_ascii_case(keyword))
-    }
-
-    fn traits(&self, self_closing: bool) -> Traits {
-        let font = [Attr::Color, Attr::Face, Attr::Size];
-        let html = [&b"text/html"[..], b"application/xhtml+xml"];
-        let shadow = [&b"open"[..], b"closed"];
-        Traits {
-            self_closing,
-            old_font: font.iter().any(|&attribute| self.get(attribute).is_some()),
-            html_annotation: html.iter().any(|value| self.is(Attr::Encoding, value)),
-            shadow_root: shadow
-                .iter()
-                .any(|value| self.is(Attr::ShadowRootMode, value)),
-        }
-    }
-}
-
 fn wanted(options: &ScanOptions) -> u128 {
     const { assert!(Tag::COUNT <= 128, "one bit a tag") };
     use Tag::*;
@@ -511,10 +479,8 @@ fn wanted(options: &ScanOptions) -> u128 {
 
 /// Whether raw bytes are the value itself in every charset: no references, no escapes.
 fn is_verbatim(raw: &[u8]) -> bool {
-    raw.is_ascii() && is_plain(raw) && memchr::memchr(0x1b, raw).is_none()
-}
-
-/// The HTML standard's white space only; what the URL parser strips is its business.
-fn trim(text: &str) -> &str {
-    text.trim_matches(|c| matches!(c, '\t' | '\n' | '\x0c' | '\r' | ' '))
+    // No early exit: so the compiler looks at many bytes at once.
+    raw.iter().fold(true, |plain, &byte| {
+        plain & byte.is_ascii() & (byte != b'&') & (byte != b'\r') & (byte != 0) & (byte != ESC)
+    })
 }

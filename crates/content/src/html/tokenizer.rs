@@ -7,6 +7,7 @@ use memchr::{memchr, memmem};
 
 use super::attributes::{Attributes, EndFinder, Ending, ends_tag_name};
 use super::names::{Name, Tag};
+use super::search::find;
 use raw::{Escape, Tail};
 
 /// How what follows a start tag is read.
@@ -197,7 +198,7 @@ impl Tokenizer {
     }
 
     fn data<V: Visitor>(&mut self, input: &[u8], mut pos: usize, visitor: &mut V) -> usize {
-        while let Some(offset) = memchr(b'<', &input[pos..]) {
+        while let Some(offset) = find(b'<', &input[pos..]) {
             let lt = pos + offset;
             if offset > 0 {
                 visitor.text(&input[pos..lt], Content::Data);
@@ -257,6 +258,11 @@ impl Tokenizer {
             return Step::Incomplete;
         };
         let written = &input[lt + 2..end];
+        if input[end] == b'>' && end - lt < self.max_tag_bytes {
+            self.state = State::Data;
+            visitor.end_tag(Tag::of(name), written);
+            return Step::To(end + 1);
+        }
         let mut attributes = Attributes::new(&input[lt..], written, end - lt, self.max_tag_bytes);
         match attributes.read(|_, _| {}) {
             Ending::Incomplete => return Step::Incomplete,
@@ -379,11 +385,16 @@ impl State {
 /// The name that starts at `start` and where it ends; `None` if the bytes end first.
 #[inline]
 fn tag_name(input: &[u8], start: usize) -> Option<(Name, usize)> {
-    let mut end = start + 1;
-    while !ends_tag_name(*input.get(end)?) {
+    let mut end = start;
+    let mut packed = 0;
+    loop {
+        let byte = *input.get(end)?;
+        if ends_tag_name(byte) {
+            return Some((Name::from_packed(packed, end - start), end));
+        }
+        packed = Name::pack(packed, byte);
         end += 1;
     }
-    Some((Name::of(&input[start..end]), end))
 }
 
 fn oversize(tag: &[u8]) -> Oversize {
