@@ -301,6 +301,57 @@ async fn every_odd_answer_in_single_bytes() {
     }
 }
 
+/// Answers with a few bytes changed, doubled or left out: always an outcome, never a panic or a
+/// wait for bytes that cannot come.
+#[tokio::test]
+async fn every_mutilated_answer_has_an_outcome() {
+    const ROUNDS: usize = 40;
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = move |below: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random as usize % below
+    };
+    let (mut answers, mut errors) = (0, 0);
+    for case in CASES {
+        for _ in 0..ROUNDS {
+            let mut wire = case.wire.to_vec();
+            for _ in 0..=next(3) {
+                let at = next(wire.len().max(1));
+                if wire.is_empty() {
+                    break;
+                }
+                match next(4) {
+                    0 => wire[at] = next(256) as u8,
+                    1 => wire[at] = b"\r\n :\0;0f"[next(8)],
+                    2 => wire.insert(at, wire[at]),
+                    _ => drop(wire.remove(at)),
+                }
+            }
+            let script = vec![Step::Request, send(&wire)];
+            let (result, _) = ask(script, &settings(), &Request::get("/")).await;
+            match result {
+                Ok(response) => {
+                    answers += 1;
+                    assert!(response.body.len() <= wire.len());
+                }
+                Err(error) => {
+                    errors += 1;
+                    let reason = error.reason();
+                    assert!(
+                        matches!(reason, Reason::BrokenHttp | Reason::ConnectionLost),
+                        "{error}: {}",
+                        wire.escape_ascii()
+                    );
+                }
+            }
+        }
+    }
+    println!("{answers} answers, {errors} errors");
+    assert!(answers > errors && errors > 0);
+}
+
 #[tokio::test]
 async fn heads_are_kept_byte_for_byte_and_read() {
     let head = b"HTTP/1.1 302 Found  \r\nLocation: http://a.test/caf\xe9 \r\nSET-cookie: a=1\r\nset-Cookie: b=2\r\nX-Fold: one\r\n\ttwo \r\n   \r\n three\r\nContent-Length: 0\r\n\r\n";

@@ -1,5 +1,7 @@
 use super::*;
 
+const STRANGE: &[Oddity] = &[Oddity::StrangeStatusLine];
+
 fn parse(text: &[u8]) -> (Option<Head>, Vec<Oddity>) {
     let mut oddities = Oddities::default();
     let head = Head::parse(text, &mut oddities);
@@ -33,20 +35,20 @@ fn the_end_is_found_wherever_reading_stopped_before() {
 #[test]
 fn status_lines_of_all_kinds() {
     use Version::{Http10, Http11};
-    let strange: &[Oddity] = &[Oddity::StrangeStatusLine];
-    let cases: &[(&str, Option<(Version, u16)>, &[Oddity])] = &[
+    type Case = (&'static str, Option<(Version, u16)>, &'static [Oddity]);
+    let cases: &[Case] = &[
         ("HTTP/1.1 200 OK", Some((Http11, 200)), &[]),
         ("HTTP/1.0 404 Not Found", Some((Http10, 404)), &[]),
         ("HTTP/1.1 200", Some((Http11, 200)), &[]),
         ("HTTP/1.1 200 ", Some((Http11, 200)), &[]),
         ("HTTP/1.1 999 Denied", Some((Http11, 999)), &[]),
-        ("HTTP/1.1  200 OK", Some((Http11, 200)), strange),
-        ("http/1.1 200 OK", Some((Http10, 200)), strange),
-        ("HTTP/2 200 OK", Some((Http11, 200)), strange),
-        ("HTTP/1.2 200 OK", Some((Http11, 200)), strange),
-        ("HTTP/0.9 200 OK", Some((Http10, 200)), strange),
-        ("HTTP 200 OK", Some((Http10, 200)), strange),
-        ("HTTP/1.1 200OK", Some((Http11, 200)), strange),
+        ("HTTP/1.1  200 OK", Some((Http11, 200)), STRANGE),
+        ("http/1.1 200 OK", Some((Http10, 200)), STRANGE),
+        ("HTTP/2 200 OK", Some((Http11, 200)), STRANGE),
+        ("HTTP/1.2 200 OK", Some((Http11, 200)), STRANGE),
+        ("HTTP/0.9 200 OK", Some((Http10, 200)), STRANGE),
+        ("HTTP 200 OK", Some((Http10, 200)), STRANGE),
+        ("HTTP/1.1 200OK", Some((Http11, 200)), STRANGE),
         ("HTTP/1.1 2000 OK", None, &[]),
         ("HTTP/1.1 20", None, &[]),
         ("HTTP/1.1 099 Low", None, &[]),
