@@ -66,7 +66,7 @@ impl Http1 {
             return Err(lost("it was closed while idle", true));
         }
         self.open = false;
-        let request_head = request.write_head(origin, settings);
+        let request_head = request.write_head(origin, settings, true);
         let started = Instant::now();
         self.deadline.start(
             started,

@@ -82,7 +82,8 @@ impl Http2 {
             Duration::from_millis(settings.first_byte_timeout_ms),
         );
         let (parts, mut stream) = self.ask(origin, settings, request).await?;
-        let head = head_in_http1_form(&parts)?;
+        let mut oddities = Oddities::default();
+        let head = head_in_http1_form(&parts, &mut oddities)?;
         let first_byte_ms = elapsed_ms(started);
         let mut body = Vec::new();
         let truncated = if sink.head(&head).is_break() && !stream.is_end_stream() {
@@ -96,13 +97,13 @@ impl Http2 {
         self.served += 1;
         self.idle_since = Instant::now();
         Ok(Response {
-            request_head: request.write_head(origin, settings),
+            request_head: request.write_head(origin, settings, false),
             wire_bytes: (head.bytes().len() + body.len()) as u64,
             head,
             body,
             chunked: false,
             truncated,
-            oddities: Oddities::default(),
+            oddities,
             timings: Timings {
                 connect_ms: 0,
                 first_byte_ms,
@@ -231,7 +232,10 @@ fn failure(error: &h2::Error, reused: bool) -> NetError {
     }
 }
 
-fn head_in_http1_form(parts: &http::response::Parts) -> Result<Head, NetError> {
+fn head_in_http1_form(
+    parts: &http::response::Parts,
+    oddities: &mut Oddities,
+) -> Result<Head, NetError> {
     let mut text = format!(
         "HTTP/1.1 {} {}\r\n",
         parts.status.as_str(),
@@ -245,7 +249,7 @@ fn head_in_http1_form(parts: &http::response::Parts) -> Result<Head, NetError> {
         text.extend_from_slice(b"\r\n");
     }
     text.extend_from_slice(b"\r\n");
-    let mut head = Head::parse(&text, &mut Oddities::default())
+    let mut head = Head::parse(&text, oddities)
         .ok_or_else(|| NetError::BrokenHttp("HTTP/2: no status".to_owned()))?;
     head.set_version(Version::Http2);
     Ok(head)

@@ -156,8 +156,13 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The request head in HTTP/1.1 form.
-    pub(crate) fn write_head(&self, origin: &Origin, settings: &HttpSettings) -> Vec<u8> {
+    /// The request head in HTTP/1.1 form. `Connection` belongs to HTTP/1.x alone.
+    pub(crate) fn write_head(
+        &self,
+        origin: &Origin,
+        settings: &HttpSettings,
+        names_connection: bool,
+    ) -> Vec<u8> {
         let mut head = Vec::with_capacity(512);
         head.extend_from_slice(self.method.name().as_bytes());
         head.push(b' ');
@@ -170,8 +175,11 @@ impl<'a> Request<'a> {
             head.extend_from_slice(b": ");
             head.extend_from_slice(value.as_bytes());
         });
-        // HTTP/1.0 servers keep a connection only when asked to.
-        head.extend_from_slice(b"\r\nConnection: keep-alive\r\n\r\n");
+        if names_connection {
+            // HTTP/1.0 servers keep a connection only when asked to.
+            head.extend_from_slice(b"\r\nConnection: keep-alive");
+        }
+        head.extend_from_slice(b"\r\n\r\n");
         head
     }
 }
@@ -217,7 +225,7 @@ mod tests {
         request.if_modified_since = Some("Thu, 01 Jan 1970 00:00:00 GMT");
         request.extra = &[("X-Good", "1"), ("X-Bad\r\n", "1")];
         let origin = Origin::new(Scheme::Http, "a.test", 8080);
-        let head = request.write_head(&origin, &HttpSettings::default());
+        let head = request.write_head(&origin, &HttpSettings::default(), true);
         let head = String::from_utf8(head).unwrap();
         assert!(head.starts_with("GET /a%20b%0D%0AX:%20y HTTP/1.1\r\nHost: a.test:8080\r\n"));
         assert!(!head.contains("Smuggled") && !head.contains("X-Bad"));

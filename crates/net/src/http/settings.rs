@@ -64,3 +64,18 @@ impl Default for HttpSettings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_have_defaults_and_refuse_what_they_do_not_know() {
+        let defaults: HttpSettings = serde_json::from_str("{}").unwrap();
+        assert_eq!(defaults, HttpSettings::default());
+        let one: HttpSettings = serde_json::from_str(r#"{"http2": false}"#).unwrap();
+        assert!(!one.http2 && one.http09);
+        let error = serde_json::from_str::<HttpSettings>(r#"{"htp2": false}"#).unwrap_err();
+        assert!(error.to_string().contains("htp2"), "{error}");
+    }
+}

@@ -78,10 +78,10 @@ impl Pattern {
             .strip_prefix('[')
             .and_then(|inner| inner.strip_suffix(']'))
             .unwrap_or(text);
-        let text = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
         if text == "*" {
             return Ok(Pattern::Any);
         }
+        let text = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
         let (under, name) = match text.strip_prefix('*') {
             Some(rest) if rest.starts_with('.') => (true, &rest[1..]),
             Some(_) => return Err("a '*' stands alone or before a dot"),

@@ -1,0 +1,371 @@
+//! HTTP/1.1 and HTTP/2 over TLS: what ALPN picks, certificates good and bad, and keeping a
+//! connection.
+
+mod server;
+
+use bytes::Bytes;
+use portolan_model::{Reason, Truncation};
+use portolan_net::{
+    Certificate, Connection, Connector, Guard, HttpSettings, NetError, Origin, Request, Scheme,
+    Version,
+};
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use server::{fetch, get, here, settings};
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+const HOST: &str = "tls.test";
+
+struct TlsServer {
+    port: u16,
+    certificate_pem: String,
+    connections: Arc<AtomicUsize>,
+}
+
+impl TlsServer {
+    /// A server with a certificate of its own for `HOST` that offers the given protocols.
+    async fn start(protocols: &[&str]) -> Self {
+        let CertifiedKey { cert, signing_key } =
+            generate_simple_self_signed(vec![HOST.to_owned()]).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![cert.der().clone()],
+                PrivatePkcs8KeyDer::from(signing_key.serialize_der()).into(),
+            )
+            .unwrap();
+        config.alpn_protocols = protocols.iter().map(|p| p.as_bytes().to_vec()).collect();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counter = connections.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                counter.fetch_add(1, Ordering::Relaxed);
+                tokio::spawn(serve(acceptor.clone(), stream));
+            }
+        });
+        Self {
+            port,
+            certificate_pem: cert.pem(),
+            connections,
+        }
+    }
+
+    /// Settings that trust the server's certificate; the file must live as long.
+    fn trusting(&self) -> (HttpSettings, tempfile::NamedTempFile) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(self.certificate_pem.as_bytes()).unwrap();
+        let settings = HttpSettings {
+            ca_file: Some(file.path().to_owned()),
+            ..settings()
+        };
+        (settings, file)
+    }
+
+    async fn connect(&self, settings: &HttpSettings, host: &str) -> Result<Connection, NetError> {
+        Connector::new(settings.clone(), Guard::default())
+            .unwrap()
+            .connect(&Origin::new(Scheme::Https, host, self.port), &here())
+            .await
+    }
+}
+
+async fn serve(acceptor: TlsAcceptor, stream: TcpStream) {
+    let Ok(stream) = acceptor.accept(stream).await else {
+        return;
+    };
+    if stream.get_ref().1.alpn_protocol() == Some(b"h2".as_slice()) {
+        serve_h2(stream).await;
+    } else {
+        serve_h1(stream).await;
+    }
+}
+
+async fn serve_h1(mut stream: TlsStream<TcpStream>) {
+    loop {
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            match stream.read_u8().await {
+                Ok(byte) => request.push(byte),
+                Err(_) => return,
+            }
+        }
+        if request.starts_with(b"GET /unclean ") {
+            // Until close, and then the TCP connection ends without a word of TLS.
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nhello").await.ok();
+            stream.flush().await.ok();
+            stream.get_mut().0.shutdown().await.ok();
+            return;
+        }
+        let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+        stream.write_all(answer.as_bytes()).await.ok();
+        stream.flush().await.ok();
+    }
+}
+
+async fn serve_h2(stream: TlsStream<TcpStream>) {
+    let Ok(mut connection) = h2::server::handshake(stream).await else {
+        return;
+    };
+    while let Some(Ok((request, mut respond))) = connection.accept().await {
+        let path = request.uri().path().to_owned();
+        if path == "/goaway" {
+            connection.graceful_shutdown();
+        }
+        tokio::spawn(async move {
+            let head = http::Response::builder()
+                .status(if path == "/404" { 404 } else { 200 })
+                .header("Content-Type", "text/plain")
+                .header("x-path", &path)
+                .header("x-eight", &b"caf\xe9"[..])
+                .body(())
+                .unwrap();
+            if path == "/refused" {
+                respond.send_reset(h2::Reason::REFUSED_STREAM);
+                return;
+            }
+            if path == "/never" {
+                std::future::pending::<()>().await;
+            }
+            if request.method() == http::Method::HEAD {
+                respond.send_response(head, true).ok();
+                return;
+            }
+            let Ok(mut body) = respond.send_response(head, false) else {
+                return;
+            };
+            match path.as_str() {
+                "/large" => send_much(&mut body, 5_000_000).await,
+                "/stall" => {
+                    body.send_data(Bytes::from_static(b"hello"), false).ok();
+                    tokio::time::sleep(Duration::from_secs(5)).await;
+                }
+                "/cut" => {
+                    body.send_data(Bytes::from_static(b"hello"), false).ok();
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    body.send_reset(h2::Reason::INTERNAL_ERROR);
+                }
+                _ => {
+                    body.send_data(Bytes::from_static(b"hel"), false).ok();
+                    body.send_data(Bytes::from_static(b"lo"), true).ok();
+                }
+            }
+        });
+    }
+}
+
+/// As much as the client's window allows, again and again.
+async fn send_much(body: &mut h2::SendStream<Bytes>, mut left: usize) {
+    while left > 0 {
+        body.reserve_capacity(left.min(16_384));
+        let Some(Ok(room)) = std::future::poll_fn(|cx| body.poll_capacity(cx)).await else {
+            return;
+        };
+        let piece = room.min(left);
+        left -= piece;
+        if body.send_data(vec![b'x'; piece].into(), left == 0).is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn http2_where_both_want_it() {
+    let server = TlsServer::start(&["h2", "http/1.1"]).await;
+    let (settings, _file) = server.trusting();
+    let mut connection = server.connect(&settings, HOST).await.unwrap();
+    assert!(connection.is_http2());
+    assert_eq!(*connection.certificate(), Certificate::Valid);
+    for path in ["/a?b=c", "/404", "/a"] {
+        let response = get(&mut connection, path).await.unwrap();
+        assert_eq!(response.status(), if path == "/404" { 404 } else { 200 });
+        assert_eq!(response.version(), Version::Http2);
+        assert_eq!(response.body, b"hello");
+        assert_eq!(response.truncated, None);
+        assert!(connection.reusable());
+        let reason = if path == "/404" {
+            "404 Not Found"
+        } else {
+            "200 OK"
+        };
+        let path_only = path.split('?').next().unwrap();
+        let head = format!(
+            "HTTP/1.1 {reason}\r\ncontent-type: text/plain\r\nx-path: {path_only}\r\nx-eight: caf"
+        );
+        let head = [head.as_bytes(), b"\xe9\r\n\r\n"].concat();
+        assert_eq!(
+            response.head.bytes().escape_ascii().to_string(),
+            head.escape_ascii().to_string()
+        );
+        let sent = String::from_utf8(response.request_head.clone()).unwrap();
+        assert!(sent.starts_with(&format!(
+            "GET {path} HTTP/1.1\r\nHost: tls.test:{}\r\n",
+            server.port
+        )));
+    }
+    let response = fetch(&mut connection, &Request::head("/a")).await.unwrap();
+    assert_eq!((response.status(), response.body.len()), (200, 0));
+    assert!(connection.reusable());
+    assert_eq!(server.connections.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn http2_limits_and_losses() {
+    let server = TlsServer::start(&["h2"]).await;
+    let (mut settings, _file) = server.trusting();
+    let mut connection = server.connect(&settings, HOST).await.unwrap();
+
+    // Over the limit: the stream is cut, the connection serves on.
+    let response = get(&mut connection, "/large").await.unwrap();
+    assert_eq!(response.truncated, Some(Truncation::Length));
+    assert_eq!(response.body.len() as u64, settings.max_body_bytes);
+    assert!(connection.reusable());
+    assert_eq!(get(&mut connection, "/").await.unwrap().body, b"hello");
+
+    let response = get(&mut connection, "/cut").await.unwrap();
+    assert_eq!(response.truncated, Some(Truncation::Disconnect));
+    assert_eq!(response.body, b"hello");
+
+    settings.max_body_bytes = 10_000_000;
+    settings.read_timeout_ms = 200;
+    settings.first_byte_timeout_ms = 200;
+    let mut connection = server.connect(&settings, HOST).await.unwrap();
+    let response = get(&mut connection, "/large").await.unwrap();
+    assert_eq!((response.truncated, response.body.len()), (None, 5_000_000));
+    let response = get(&mut connection, "/stall").await.unwrap();
+    assert_eq!(response.truncated, Some(Truncation::Time));
+    assert_eq!(response.body, b"hello");
+    assert!(!connection.reusable());
+
+    let mut connection = server.connect(&settings, HOST).await.unwrap();
+    let error = get(&mut connection, "/never").await.unwrap_err();
+    assert_eq!(error.reason(), Reason::Timeout);
+    assert!(!connection.reusable());
+
+    let mut connection = server.connect(&settings, HOST).await.unwrap();
+    let error = get(&mut connection, "/refused").await.unwrap_err();
+    assert!(error.retry_on_new_connection(), "{error}");
+
+    let mut connection = server.connect(&settings, HOST).await.unwrap();
+    assert_eq!(
+        get(&mut connection, "/goaway").await.unwrap().body,
+        b"hello"
+    );
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!connection.reusable());
+    let error = get(&mut connection, "/").await.unwrap_err();
+    assert!(error.retry_on_new_connection(), "{error}");
+}
+
+#[tokio::test]
+async fn http11_where_one_of_them_does_not_want_http2() {
+    for (protocols, http2) in [
+        (&["http/1.1"][..], true),
+        (&[][..], true),
+        (&["h2", "http/1.1"][..], false),
+    ] {
+        let server = TlsServer::start(protocols).await;
+        let (settings, _file) = server.trusting();
+        let settings = HttpSettings { http2, ..settings };
+        let mut connection = server.connect(&settings, HOST).await.unwrap();
+        assert!(!connection.is_http2());
+        for path in ["/1", "/2", "/3"] {
+            let response = get(&mut connection, path).await.unwrap();
+            assert_eq!(
+                (response.version(), &*response.body),
+                (Version::Http11, &b"hello"[..])
+            );
+            assert!(connection.reusable());
+        }
+        assert_eq!(server.connections.load(Ordering::Relaxed), 1);
+        let response = get(&mut connection, "/unclean").await.unwrap();
+        assert_eq!((response.truncated, &*response.body), (None, &b"hello"[..]));
+        let oddities: Vec<_> = response.oddities.iter().map(|o| o.name()).collect();
+        assert_eq!(oddities, ["no-close-notify"]);
+    }
+}
+
+#[tokio::test]
+async fn bad_certificates_are_refused_or_recorded() {
+    let server = TlsServer::start(&["http/1.1"]).await;
+    let error = server.connect(&settings(), HOST).await.err().unwrap();
+    assert_eq!(error.reason(), Reason::Tls, "{error}");
+    assert!(error.to_string().contains(HOST), "{error}");
+
+    let (trusting, _file) = server.trusting();
+    let error = server.connect(&trusting, "other.test").await.err().unwrap();
+    assert_eq!(error.reason(), Reason::Tls, "{error}");
+
+    let lenient = HttpSettings {
+        accept_invalid_certificates: true,
+        ..settings()
+    };
+    let mut connection = server.connect(&lenient, HOST).await.unwrap();
+    assert_eq!(get(&mut connection, "/").await.unwrap().body, b"hello");
+    let Certificate::Invalid(why) = connection.certificate() else {
+        panic!("{:?}", connection.certificate());
+    };
+    assert!(why.contains("UnknownIssuer"), "{why}");
+
+    // Lenient does not mean blind: a good certificate is recorded as such.
+    let both = HttpSettings {
+        accept_invalid_certificates: true,
+        ..trusting
+    };
+    let connection = server.connect(&both, HOST).await.unwrap();
+    assert_eq!(*connection.certificate(), Certificate::Valid);
+    let connection = server.connect(&both, "other.test").await.unwrap();
+    assert!(matches!(connection.certificate(), Certificate::Invalid(_)));
+}
+
+#[tokio::test]
+async fn what_is_not_tls_is_said_so() {
+    let script = vec![server::send("HTTP/1.1 400 This is plain\r\n\r\n")];
+    let server = server::Server::start(vec![script]).await;
+    let origin = Origin::new(Scheme::Https, HOST, server.port);
+    let error = server::connector(&settings())
+        .connect(&origin, &here())
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(error.reason(), Reason::Tls, "{error}");
+}
+
+#[test]
+fn a_bad_ca_file_is_named() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    for content in [
+        "",
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    ] {
+        file.write_all(content.as_bytes()).unwrap();
+        let settings = HttpSettings {
+            ca_file: Some(file.path().to_owned()),
+            ..settings()
+        };
+        let error = Connector::new(settings, Guard::default()).err().unwrap();
+        assert!(
+            error
+                .to_string()
+                .contains(&file.path().display().to_string()),
+            "{error}"
+        );
+    }
+    let settings = HttpSettings {
+        ca_file: Some("/nowhere/ca.pem".into()),
+        ..settings()
+    };
+    assert!(Connector::new(settings, Guard::default()).is_err());
+}
