@@ -1,1 +1,67 @@
-//! portolan-registry
+//! What is known and what is due: log, sieve, frontier, hosts, visits, link graph, checkpoint.
+//!
+//! A registry is a directory with some partitions. Each partition has a **log**, the only way in,
+//! and its state is a deterministic fold of that log: the same whenever, wherever and however often
+//! it is replayed. [`Logs`] is used by the one thread that commits; each [`Partition`] by the one
+//! thread that owns it; a [`Snapshot`] by anybody, at any time, without disturbing the others.
+//!
+//! # Layout
+//!
+//! - `log`: entries, segments, commits, forwards between partitions.
+//! - `partition`: the fold, turns for whoever crawls, upkeep of what is on disk.
+//! - `sieve`, `record`, `texts`: known URLs. `frontier`: sub-queues of hosts. `hosts`: what is
+//!   remembered of hosts, and which is due when.
+//! - `files`: append-only files and immutable sorted tables, which everything above is kept in;
+//!   `manifest`: which of them make up the state. `merger`: the thread that writes them.
+//! - `registry`: opening and recovery. `snapshot`: reading. `bench`: what it all costs.
+//!
+//! # On disk
+//!
+//! ```text
+//! meta                 format and number of partitions
+//! lock                 the process that has the registry open; left behind by a crash
+//! p00/log/<seq>.log    segments of the log, deleted once a checkpoint holds what they say
+//! p00/manifest         the checkpoint: names and lengths of the files below, position in the log
+//! p00/known-<n>.tbl    records of URLs by document      p00/urls     texts of URLs
+//! p00/due-<n>.tbl      queue entries by host and place  p00/visits   what came of each request
+//! p00/hosts-<n>.tbl    hosts                            p00/links    the link graph
+//! p00/seeds            URLs given as seeds
+//! ```
+//!
+//! # RAM
+//!
+//! Held in RAM, per partition, with M = `memory_bytes` / `partitions`: two generations of recent
+//! records (at most 54 % of M), pending operations and the batch being looked up (24 %), frontier
+//! entries, recent and frozen (18 %), news of hosts, recent and frozen (8 %), windows and marks of
+//! hosts (3 %). On top: 50 bytes for each of `hosts_in_ram` queued hosts, 16 to 24 bytes of sparse
+//! index for each 8 KB of table (0.1 byte a URL), URLs in flight, and about 2 MB of buffers. Whoever
+//! applies an entry waits for the merge thread rather than pass these limits.
+
+mod by_id;
+mod error;
+mod files;
+mod frontier;
+mod hosts;
+mod lock;
+mod log;
+mod manifest;
+mod merger;
+mod partition;
+mod record;
+mod registry;
+mod settings;
+mod sieve;
+mod snapshot;
+mod stats;
+mod texts;
+mod wire;
+
+pub use error::{RegistryError, Result};
+pub use hosts::{HostCounts, HostState};
+pub use log::{Delivery, Entry, Logs};
+pub use partition::{Backlog, Due, Partition, Tended, Turn};
+pub use record::{MAX_CLASS, State, class_of};
+pub use registry::{Opened, Registry};
+pub use settings::RegistrySettings;
+pub use snapshot::{QueuePosition, Snapshot, UrlFilter, UrlRecord};
+pub use stats::Stats;

@@ -1,0 +1,67 @@
+//! What can go wrong in the registry, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+pub type Result<T, E = RegistryError> = std::result::Result<T, E>;
+
+#[derive(Debug, Error)]
+pub enum RegistryError {
+    /// The disk refused. Nothing that was committed is lost: stop, make room or repair, open again.
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    /// A file does not hold what was written to it. Restore it from a copy.
+    #[error("{} is damaged at byte {offset}: {what}; restore the file from a copy", path.display())]
+    Corrupt {
+        path: PathBuf,
+        offset: u64,
+        what: String,
+    },
+    #[error("{} is in use by process {pid}; stop that crawl first", path.display())]
+    Locked { path: PathBuf, pid: String },
+    #[error("{}: {what}", path.display())]
+    Settings { path: PathBuf, what: String },
+    /// The caller broke the order of the log.
+    #[error("partition {partition}: entry {seq} was applied after {applied}")]
+    OutOfOrder {
+        partition: u16,
+        seq: u64,
+        applied: u64,
+    },
+    /// A checkpoint was asked for while entries were not yet on disk: call `Logs::sync` first.
+    #[error(
+        "partition {partition}: entries up to {applied} are applied but only those up to {durable} are synced"
+    )]
+    NotSynced {
+        partition: u16,
+        applied: u64,
+        durable: u64,
+    },
+    #[error("the merge thread has died; open the registry again")]
+    MergerDied,
+}
+
+impl RegistryError {
+    pub(crate) fn corrupt(path: &Path, offset: u64, what: impl Into<String>) -> Self {
+        RegistryError::Corrupt {
+            path: path.to_path_buf(),
+            offset,
+            what: what.into(),
+        }
+    }
+}
+
+/// Names the file in an IO error.
+pub(crate) trait At<T> {
+    fn at(self, path: &Path) -> Result<T>;
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, path: &Path) -> Result<T> {
+        self.map_err(|source| RegistryError::Io {
+            path: path.to_path_buf(),
+            source,
+        })
+    }
+}

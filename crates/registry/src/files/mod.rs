@@ -1,0 +1,32 @@
+//! The kinds of file a partition's state is made of: append-only files with a length, immutable
+//! sorted tables, and one manifest. Knows bytes and keys, not URLs.
+
+mod append;
+mod merge;
+mod runs;
+mod table;
+
+pub(crate) use append::AppendFile;
+pub(crate) use merge::{Consumed, MemorySource, MergeInput, Merged};
+pub(crate) use runs::{Run, Runs, RunsWritten, look_up};
+pub(crate) use table::{Cursor, Key, Shape, Table, TableWriter};
+
+use crate::error::{At, Result};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+/// Makes the names in a directory durable.
+pub(crate) fn sync_dir(dir: &Path) -> Result<()> {
+    File::open(dir).at(dir)?.sync_all().at(dir)
+}
+
+/// Replaces a small file as a whole: after a crash it is the old one or the new one.
+pub(crate) fn replace_file(dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    let (path, new) = (dir.join(name), dir.join(format!("{name}.new")));
+    let mut file = File::create(&new).at(&new)?;
+    file.write_all(bytes).at(&new)?;
+    file.sync_all().at(&new)?;
+    fs::rename(&new, &path).at(&path)?;
+    sync_dir(dir)
+}

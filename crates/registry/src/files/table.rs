@@ -1,0 +1,367 @@
+//! An immutable sorted file: blocks of entries with checksums, and a sparse index that is held in
+//! RAM. Written streaming, read by cursors that move forward.
+
+use crate::error::{At, RegistryError, Result};
+use crate::wire::{Reader, put_u64, put_varint};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Sorts by the first word, then by the second.
+pub(crate) type Key = (u64, u64);
+
+/// What the entries of a table look like, so that none spends bytes on what all share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shape {
+    /// Is there a second key word?
+    pub(crate) wide: bool,
+    /// The length of every value, if they are all the same.
+    pub(crate) value_bytes: Option<u8>,
+}
+
+const BLOCK_BYTES: usize = 8 << 10;
+const MAGIC: &[u8; 8] = b"PORTTBL1";
+const BLOCK_HEADER_BYTES: usize = 8;
+const FOOTER_BYTES: usize = 8 * 4 + 8;
+
+pub(crate) struct TableWriter {
+    path: PathBuf,
+    file: BufWriter<File>,
+    shape: Shape,
+    offset: u64,
+    entries: u64,
+    block: Vec<u8>,
+    block_first: Key,
+    last: Key,
+    index: Vec<(Key, u64)>,
+}
+
+impl TableWriter {
+    pub(crate) fn create(path: PathBuf, shape: Shape) -> Result<Self> {
+        let file = File::create(&path).at(&path)?;
+        let mut file = BufWriter::with_capacity(1 << 18, file);
+        file.write_all(MAGIC).at(&path)?;
+        Ok(Self {
+            path,
+            file,
+            shape,
+            offset: MAGIC.len() as u64,
+            entries: 0,
+            block: Vec::with_capacity(2 * BLOCK_BYTES),
+            block_first: (0, 0),
+            last: (0, 0),
+            index: Vec::new(),
+        })
+    }
+
+    /// Keys come in ascending order.
+    pub(crate) fn push(&mut self, key: Key, value: &[u8]) -> Result<()> {
+        if self.block.is_empty() {
+            self.block_first = key;
+            self.last = (0, 0);
+        }
+        debug_assert!(self.entries == 0 || self.block.is_empty() || key > self.last);
+        put_varint(&mut self.block, key.0 - self.last.0);
+        if self.shape.wide {
+            let base = if key.0 == self.last.0 { self.last.1 } else { 0 };
+            put_varint(&mut self.block, key.1 - base);
+        }
+        match self.shape.value_bytes {
+            None => put_varint(&mut self.block, value.len() as u64),
+            Some(length) => debug_assert_eq!(value.len(), length as usize),
+        }
+        self.block.extend_from_slice(value);
+        self.last = key;
+        self.entries += 1;
+        if self.block.len() >= BLOCK_BYTES {
+            self.end_block()?;
+        }
+        Ok(())
+    }
+
+    fn end_block(&mut self) -> Result<()> {
+        if self.block.is_empty() {
+            return Ok(());
+        }
+        self.index.push((self.block_first, self.offset));
+        let crc = crc32fast::hash(&self.block);
+        let mut header = [0; BLOCK_HEADER_BYTES];
+        header[..4].copy_from_slice(&(self.block.len() as u32).to_le_bytes());
+        header[4..].copy_from_slice(&crc.to_le_bytes());
+        self.file.write_all(&header).at(&self.path)?;
+        self.file.write_all(&self.block).at(&self.path)?;
+        self.offset += (BLOCK_HEADER_BYTES + self.block.len()) as u64;
+        self.block.clear();
+        Ok(())
+    }
+
+    /// Writes the index, syncs, and opens the table for reading.
+    pub(crate) fn finish(mut self) -> Result<Table> {
+        self.end_block()?;
+        let mut tail = Vec::with_capacity(self.index.len() * 24 + FOOTER_BYTES);
+        for ((hi, lo), offset) in &self.index {
+            put_u64(&mut tail, *hi);
+            if self.shape.wide {
+                put_u64(&mut tail, *lo);
+            }
+            put_u64(&mut tail, *offset);
+        }
+        put_u64(&mut tail, self.offset);
+        put_u64(&mut tail, self.index.len() as u64);
+        put_u64(&mut tail, self.entries);
+        let crc = crc32fast::hash(&tail);
+        put_u64(&mut tail, u64::from(crc));
+        tail.extend_from_slice(MAGIC);
+        self.file.write_all(&tail).at(&self.path)?;
+        let file = self
+            .file
+            .into_inner()
+            .map_err(|error| error.into_error())
+            .at(&self.path)?;
+        file.sync_all().at(&self.path)?;
+        drop(file);
+        Table::open(self.path, self.shape)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Table {
+    path: PathBuf,
+    file: File,
+    shape: Shape,
+    bytes: u64,
+    /// First key of each block; second words only where the table is wide.
+    first_hi: Vec<u64>,
+    first_lo: Vec<u64>,
+    offsets: Vec<u64>,
+    /// End of the last block.
+    blocks_end: u64,
+}
+
+impl Table {
+    pub(crate) fn open(path: PathBuf, shape: Shape) -> Result<Self> {
+        let file = File::open(&path).at(&path)?;
+        let bytes = file.metadata().at(&path)?.len();
+        let damaged = |offset: u64, what: &str| RegistryError::corrupt(&path, offset, what);
+        if bytes < (MAGIC.len() + FOOTER_BYTES) as u64 {
+            return Err(damaged(bytes, "it is too short"));
+        }
+        let footer_at = bytes - FOOTER_BYTES as u64;
+        let mut footer = [0; FOOTER_BYTES];
+        file.read_exact_at(&mut footer, footer_at).at(&path)?;
+        let word = |n: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&footer[n * 8..n * 8 + 8]);
+            u64::from_le_bytes(word)
+        };
+        let (blocks_end, blocks) = (word(0), word(1));
+        let entry_bytes = if shape.wide { 24 } else { 16 };
+        let index_bytes = blocks.checked_mul(entry_bytes);
+        if &footer[32..] != MAGIC
+            || index_bytes.and_then(|n| n.checked_add(blocks_end)) != Some(footer_at)
+        {
+            return Err(damaged(footer_at, "its footer is not one"));
+        }
+        let mut tail = vec![0; (footer_at - blocks_end) as usize + 24];
+        file.read_exact_at(&mut tail, blocks_end).at(&path)?;
+        if u64::from(crc32fast::hash(&tail)) != word(3) {
+            return Err(damaged(blocks_end, "its index has a bad checksum"));
+        }
+        let mut reader = Reader::new(&tail);
+        let mut table = Self {
+            file,
+            shape,
+            bytes,
+            first_hi: Vec::with_capacity(blocks as usize),
+            first_lo: Vec::with_capacity(if shape.wide { blocks as usize } else { 0 }),
+            offsets: Vec::with_capacity(blocks as usize),
+            blocks_end,
+            path,
+        };
+        for _ in 0..blocks {
+            // The length was checked above.
+            table.first_hi.extend(reader.u64());
+            if shape.wide {
+                table.first_lo.extend(reader.u64());
+            }
+            table.offsets.extend(reader.u64());
+        }
+        Ok(table)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The sparse index.
+    pub(crate) fn ram_bytes(&self) -> usize {
+        8 * (self.first_hi.len() + self.first_lo.len() + self.offsets.len())
+    }
+
+    fn first_key(&self, block: usize) -> Key {
+        let lo = if self.shape.wide {
+            self.first_lo[block]
+        } else {
+            0
+        };
+        (self.first_hi[block], lo)
+    }
+
+    /// The last block that may hold the key, among those from `from` on.
+    fn block_of(&self, key: Key, from: usize) -> usize {
+        let blocks = self.offsets.len();
+        let (mut low, mut high) = (from, blocks);
+        // Callers ask in ascending order, so the block is mostly near: gallop, then halve.
+        let mut step = 1;
+        while low + step < high && self.first_key(low + step) <= key {
+            low += step;
+            step *= 2;
+        }
+        high = high.min(low + step);
+        while low + 1 < high {
+            let middle = (low + high) / 2;
+            if self.first_key(middle) <= key {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    fn read_block(&self, block: usize, into: &mut Vec<u8>) -> Result<()> {
+        let start = self.offsets[block];
+        let end = self
+            .offsets
+            .get(block + 1)
+            .copied()
+            .unwrap_or(self.blocks_end);
+        let damaged = || RegistryError::corrupt(&self.path, start, "a block has a bad checksum");
+        let length = end
+            .checked_sub(start)
+            .filter(|&length| length > BLOCK_HEADER_BYTES as u64 && end <= self.bytes)
+            .ok_or_else(damaged)?;
+        into.resize(length as usize, 0);
+        self.file.read_exact_at(into, start).at(&self.path)?;
+        let crc = u32::from_le_bytes([into[4], into[5], into[6], into[7]]);
+        if crc32fast::hash(&into[BLOCK_HEADER_BYTES..]) != crc {
+            return Err(damaged());
+        }
+        Ok(())
+    }
+}
+
+/// Walks a table forward.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    table: Arc<Table>,
+    /// The block after the one in `buffer`.
+    next_block: usize,
+    buffer: Vec<u8>,
+    position: usize,
+    key: Key,
+    value: Range<usize>,
+    /// Is there a current entry?
+    valid: bool,
+}
+
+impl Cursor {
+    /// Before the first entry: `advance` or `seek` first.
+    pub(crate) fn new(table: Arc<Table>) -> Self {
+        Self {
+            table,
+            next_block: 0,
+            buffer: Vec::new(),
+            position: 0,
+            key: (0, 0),
+            value: 0..0,
+            valid: false,
+        }
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        self.key
+    }
+
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.buffer[self.value.clone()]
+    }
+
+    /// To the next entry; false at the end.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Result<bool> {
+        if self.position == self.buffer.len() {
+            if self.next_block == self.table.offsets.len() {
+                self.valid = false;
+                return Ok(false);
+            }
+            self.load(self.next_block)?;
+        }
+        if self.read_entry().is_none() {
+            self.valid = false;
+            return Err(RegistryError::corrupt(
+                self.table.path(),
+                self.table.offsets[self.next_block - 1],
+                "a block's entries cannot be read",
+            ));
+        }
+        self.valid = true;
+        Ok(true)
+    }
+
+    /// To the first entry at or after `key`; false if there is none. Never moves back.
+    pub(crate) fn seek(&mut self, key: Key) -> Result<bool> {
+        if self.valid && self.key >= key {
+            return Ok(true);
+        }
+        let blocks = self.table.offsets.len();
+        if self.next_block < blocks && self.table.first_key(self.next_block) <= key {
+            let block = self.table.block_of(key, self.next_block);
+            self.load(block)?;
+        }
+        while self.advance()? {
+            if self.key >= key {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn load(&mut self, block: usize) -> Result<()> {
+        self.table.read_block(block, &mut self.buffer)?;
+        self.position = BLOCK_HEADER_BYTES;
+        self.next_block = block + 1;
+        self.key = (0, 0);
+        Ok(())
+    }
+
+    #[inline]
+    fn read_entry(&mut self) -> Option<()> {
+        let mut reader = Reader::new(&self.buffer[self.position..]);
+        let step = reader.varint()?;
+        let hi = self.key.0.checked_add(step)?;
+        let lo = if self.table.shape.wide {
+            let base = if step == 0 { self.key.1 } else { 0 };
+            base.checked_add(reader.varint()?)?
+        } else {
+            0
+        };
+        let length = match self.table.shape.value_bytes {
+            Some(length) => length as usize,
+            None => reader.narrow()?,
+        };
+        let start = self.buffer.len() - reader.left();
+        reader.take(length)?;
+        self.key = (hi, lo);
+        self.value = start..start + length;
+        self.position = start + length;
+        Some(())
+    }
+}

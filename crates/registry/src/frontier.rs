@@ -1,0 +1,363 @@
+//! The sub-queues of all hosts: entries (host, place, document), the newest in RAM, the rest in
+//! sorted runs that are read a few entries at a time. Entries may be stale: whoever takes one asks
+//! the URL's record. Not when a host is due; that is the host queue's.
+
+use crate::by_id::IdMap;
+use crate::error::{RegistryError, Result};
+use crate::files::{Consumed, Cursor, MemorySource, Run, Runs, Shape};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) const ENTRIES: Shape = Shape {
+    wide: true,
+    value_bytes: Some(8),
+};
+
+/// RAM of one entry: 24 bytes in a B-tree whose nodes are two thirds full.
+pub(crate) const FRONTIER_ENTRY_BYTES: usize = 40;
+/// RAM of one host's marks.
+const MARK_BYTES: usize = 96;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) place: u64,
+    pub(crate) doc: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Frontier {
+    recent: BTreeMap<(u64, u64), u64>,
+    /// Being written to a run; sorted.
+    frozen: Option<Frozen>,
+    pub(crate) runs: Runs,
+    /// Entries of runs that were read ahead, for hosts in turn or lately so.
+    windows: IdMap<Window>,
+    /// For a host and a source (run or frozen entries): the first place not read yet. A hint:
+    /// without it, entries are read again and found stale.
+    marks: IdMap<Vec<(u64, u64)>>,
+    prefetch: usize,
+    max_windows: usize,
+    max_marks: usize,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Frozen {
+    pub(crate) id: u64,
+    pub(crate) entries: Arc<Vec<(u64, u64, u64)>>,
+}
+
+#[derive(Debug, Default)]
+struct Window {
+    ahead: VecDeque<Candidate>,
+    /// Runs have no more for this host.
+    drained: bool,
+}
+
+impl Frontier {
+    pub(crate) fn open(
+        dir: &Path,
+        run_ids: &[u64],
+        prefetch: usize,
+        max_windows: usize,
+        max_marks: usize,
+    ) -> Result<Self> {
+        Ok(Self {
+            recent: BTreeMap::new(),
+            frozen: None,
+            runs: Runs::open(dir, "due", ENTRIES, None, run_ids)?,
+            windows: IdMap::default(),
+            marks: IdMap::default(),
+            prefetch,
+            max_windows,
+            max_marks,
+        })
+    }
+
+    pub(crate) fn push(&mut self, host: u64, place: u64, doc: u64) {
+        self.recent.insert((host, place), doc);
+    }
+
+    pub(crate) fn recent(&self) -> usize {
+        self.recent.len()
+    }
+
+    pub(crate) fn ram_bytes(&self) -> usize {
+        let ahead: usize = self
+            .windows
+            .values()
+            .map(|window| 64 + window.ahead.capacity() * size_of::<Candidate>())
+            .sum();
+        self.recent.len() * FRONTIER_ENTRY_BYTES
+            + self.frozen.as_ref().map_or(0, |f| f.entries.len() * 24)
+            + self.runs.ram_bytes()
+            + ahead
+            + self.marks.len() * MARK_BYTES
+    }
+
+    /// The host's best entry, which leaves the frontier.
+    pub(crate) fn pop(&mut self, host: u64) -> Result<Option<Candidate>> {
+        let has_runs = self.frozen.is_some() || !self.runs.is_empty();
+        if has_runs {
+            let window = self.windows.entry(host).or_default();
+            if window.ahead.is_empty() && !window.drained {
+                self.refill(host)?;
+            }
+        }
+        let recent = self
+            .recent
+            .range((host, 0)..=(host, u64::MAX))
+            .next()
+            .map(|(&(_, place), &doc)| Candidate { place, doc });
+        let window = self.windows.get_mut(&host);
+        let ahead = window.as_ref().and_then(|window| window.ahead.front());
+        match (recent, ahead) {
+            (Some(recent), ahead) if ahead.is_none_or(|ahead| recent <= *ahead) => {
+                self.recent.remove(&(host, recent.place));
+                Ok(Some(recent))
+            }
+            _ => Ok(window.and_then(|window| window.ahead.pop_front())),
+        }
+    }
+
+    /// May the host have more entries? Reads nothing.
+    pub(crate) fn may_have(&self, host: u64) -> bool {
+        let recent = self.recent.range((host, 0)..=(host, u64::MAX)).next();
+        let runs = self.frozen.is_some() || !self.runs.is_empty();
+        recent.is_some()
+            || match self.windows.get(&host) {
+                Some(window) => !window.ahead.is_empty() || (runs && !window.drained),
+                None => runs,
+            }
+    }
+
+    /// Ends a host's turn: too many windows are too much RAM.
+    pub(crate) fn rest(&mut self, host: u64) {
+        let keep = self
+            .windows
+            .get(&host)
+            .is_some_and(|window| !window.ahead.is_empty() || window.drained);
+        if self.windows.len() > self.max_windows || !keep {
+            self.close_window(host);
+        }
+    }
+
+    /// What was read ahead goes back to RAM's entries: the marks have passed it.
+    pub(crate) fn close_window(&mut self, host: u64) {
+        if let Some(window) = self.windows.remove(&host) {
+            for candidate in window.ahead {
+                self.recent.insert((host, candidate.place), candidate.doc);
+            }
+        }
+    }
+
+    /// Reads the next few entries of the host from frozen entries and runs, in queue order.
+    fn refill(&mut self, host: u64) -> Result<()> {
+        if self.marks.len() >= self.max_marks {
+            let windows = &self.windows;
+            self.marks.retain(|host, _| windows.contains_key(host));
+        }
+        let marks = self.marks.entry(host).or_default();
+        let mut sources = Vec::new();
+        let mut next_marks = Vec::new();
+        let start_of = |id: u64| {
+            let known = marks.iter().find(|(source, _)| *source == id);
+            known.map_or(0, |(_, place)| *place)
+        };
+        if let Some(frozen) = &self.frozen {
+            let start = start_of(frozen.id);
+            let at = frozen
+                .entries
+                .partition_point(|&(h, place, _)| (h, place) < (host, start));
+            sources.push(Source::Frozen(&frozen.entries[at..]));
+            next_marks.push((frozen.id, start));
+        }
+        for run in self.runs.iter() {
+            let start = start_of(run.id);
+            let mut cursor = Cursor::new(run.table.clone());
+            let found = start < u64::MAX && cursor.seek((host, start))?;
+            sources.push(Source::Run {
+                cursor: found.then_some(cursor),
+                run,
+            });
+            next_marks.push((run.id, start));
+        }
+        let mut ahead = VecDeque::new();
+        while ahead.len() < self.prefetch {
+            let mut best: Option<(usize, Candidate)> = None;
+            for (index, source) in sources.iter().enumerate() {
+                if let Some(candidate) = source.head(host)?
+                    && best.is_none_or(|(_, other)| candidate < other)
+                {
+                    best = Some((index, candidate));
+                }
+            }
+            let Some((index, candidate)) = best else {
+                break;
+            };
+            sources[index].advance()?;
+            next_marks[index].1 = candidate.place + 1;
+            ahead.push_back(candidate);
+        }
+        let drained = ahead.len() < self.prefetch;
+        *marks = next_marks;
+        let window = self.windows.entry(host).or_default();
+        window.ahead.extend(ahead);
+        window.drained = drained;
+        Ok(())
+    }
+
+    /// Everything in RAM becomes a sorted source that the caller writes to a run, with `taken`:
+    /// entries out of the frontier whose fate is not known yet.
+    pub(crate) fn freeze(
+        &mut self,
+        id: u64,
+        taken: impl Iterator<Item = (u64, u64, u64)>,
+    ) -> Frozen {
+        let hosts: Vec<u64> = self.windows.keys().copied().collect();
+        for host in hosts {
+            self.close_window(host);
+        }
+        let recent = std::mem::take(&mut self.recent);
+        let mut entries: Vec<(u64, u64, u64)> = recent
+            .into_iter()
+            .map(|((host, place), doc)| (host, place, doc))
+            .collect();
+        entries.extend(taken);
+        entries.sort_unstable();
+        entries.dedup();
+        let frozen = Frozen {
+            id,
+            entries: Arc::new(entries),
+        };
+        self.frozen = Some(frozen.clone());
+        frozen
+    }
+
+    /// The frozen entries are in a run now, together with those of `merged`.
+    pub(crate) fn thaw(&mut self, merged: &[u64], new_run: Option<u64>) {
+        let Some(frozen) = self.frozen.take() else {
+            return;
+        };
+        let gone = |id: u64| id == frozen.id || merged.contains(&id);
+        self.marks.retain(|_, marks| {
+            let sources = marks.iter().filter(|(id, _)| gone(*id)).count();
+            let first = marks.iter().filter(|(id, _)| gone(*id)).map(|m| m.1).min();
+            marks.retain(|(id, _)| !gone(*id));
+            // Where every source of the new run has been read at least so far, so has the run.
+            if let (Some(id), Some(place)) = (new_run, first)
+                && sources == merged.len() + 1
+            {
+                marks.push((id, place));
+            }
+            !marks.is_empty()
+        });
+    }
+
+    /// What has been read of the runs, for a merge to leave out. Whatever was read is stale, or in
+    /// `recent`, or taken, and the latter two are in every checkpoint.
+    pub(crate) fn consumed(&self, runs: &[Run]) -> HashMap<u64, Consumed> {
+        let mut by_run: HashMap<u64, HashMap<u64, u64>> = HashMap::new();
+        for (&host, marks) in &self.marks {
+            for &(id, place) in marks {
+                if place > 0 && runs.iter().any(|run| run.id == id) {
+                    by_run.entry(id).or_default().insert(host, place);
+                }
+            }
+        }
+        by_run
+            .into_iter()
+            .map(|(id, hosts)| (id, Arc::new(hosts)))
+            .collect()
+    }
+
+    /// All entries of a host, stale ones too, in order.
+    pub(crate) fn entries_of(&self, host: u64) -> Result<Vec<Candidate>> {
+        let mut all: Vec<Candidate> = self
+            .recent
+            .range((host, 0)..=(host, u64::MAX))
+            .map(|(&(_, place), &doc)| Candidate { place, doc })
+            .collect();
+        if let Some(frozen) = &self.frozen {
+            let of_host = frozen.entries.iter().filter(|(h, _, _)| *h == host);
+            all.extend(of_host.map(|&(_, place, doc)| Candidate { place, doc }));
+        }
+        if let Some(window) = self.windows.get(&host) {
+            all.extend(&window.ahead);
+        }
+        for run in self.runs.iter() {
+            let mut cursor = Cursor::new(run.table.clone());
+            let mut more = cursor.seek((host, 0))?;
+            while more && cursor.key().0 == host {
+                all.push(Candidate {
+                    place: cursor.key().1,
+                    doc: doc_of(&cursor, run)?,
+                });
+                more = cursor.advance()?;
+            }
+        }
+        all.sort_unstable();
+        all.dedup();
+        Ok(all)
+    }
+}
+
+/// Frozen entries as a sorted source, for writing them to a run.
+pub(crate) fn frozen_source(frozen: Frozen) -> MemorySource {
+    let mut next = 0;
+    Box::new(move |value| {
+        let &(host, place, doc) = frozen.entries.get(next)?;
+        next += 1;
+        value.extend_from_slice(&doc.to_le_bytes());
+        Some((host, place))
+    })
+}
+
+enum Source<'a> {
+    Frozen(&'a [(u64, u64, u64)]),
+    Run {
+        cursor: Option<Cursor>,
+        run: &'a Run,
+    },
+}
+
+impl Source<'_> {
+    fn head(&self, host: u64) -> Result<Option<Candidate>> {
+        match self {
+            Source::Frozen(entries) => Ok(entries
+                .first()
+                .filter(|entry| entry.0 == host)
+                .map(|&(_, place, doc)| Candidate { place, doc })),
+            Source::Run {
+                cursor: Some(cursor),
+                run,
+            } if cursor.key().0 == host => Ok(Some(Candidate {
+                place: cursor.key().1,
+                doc: doc_of(cursor, run)?,
+            })),
+            Source::Run { .. } => Ok(None),
+        }
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        match self {
+            Source::Frozen(entries) => *entries = &entries[1..],
+            Source::Run { cursor, .. } => {
+                if let Some(open) = cursor
+                    && !open.advance()?
+                {
+                    *cursor = None;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn doc_of(cursor: &Cursor, run: &Run) -> Result<u64> {
+    let bytes: [u8; 8] = cursor
+        .value()
+        .try_into()
+        .map_err(|_| RegistryError::corrupt(run.table.path(), 0, "an entry is not a document"))?;
+    Ok(u64::from_le_bytes(bytes))
+}

@@ -1,0 +1,58 @@
+//! One process at a time in a registry's directory, and whether the last one left in order.
+
+use crate::error::{At, RegistryError, Result};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+/// Held while the registry is open. The operating system frees it when the process dies; the file
+/// stays behind then, which tells of the crash.
+#[derive(Debug)]
+pub(crate) struct DirLock {
+    path: PathBuf,
+    _file: File,
+    after_crash: bool,
+}
+
+impl DirLock {
+    pub(crate) fn take(dir: &Path) -> Result<Self> {
+        let path = dir.join("lock");
+        let after_crash = path.exists();
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .at(&path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut pid = String::new();
+                file.read_to_string(&mut pid).at(&path)?;
+                return Err(RegistryError::Locked {
+                    path: dir.to_path_buf(),
+                    pid: pid.trim().to_owned(),
+                });
+            }
+            Err(TryLockError::Error(source)) => return Err(source).at(&path),
+        }
+        file.set_len(0).at(&path)?;
+        file.rewind().at(&path)?;
+        writeln!(file, "{}", std::process::id()).at(&path)?;
+        file.sync_all().at(&path)?;
+        Ok(Self {
+            path,
+            _file: file,
+            after_crash,
+        })
+    }
+
+    pub(crate) fn after_crash(&self) -> bool {
+        self.after_crash
+    }
+
+    pub(crate) fn release_clean(self) -> Result<()> {
+        fs::remove_file(&self.path).at(&self.path)
+    }
+}

@@ -1,0 +1,209 @@
+//! What a partition's log is made of, and its bytes.
+
+use crate::log::visit_codec::{put_visit, read_visit};
+use crate::wire::{Reader, put_bytes, put_u64, put_varint};
+use portolan_model::{DocId, LinkBatch, PartitionId, Pulse, RobotsRecord, RobotsStatus, Visit};
+
+/// One step of a partition's history. The state of a partition is a function of these alone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// Seeds (`source` is `None`), or links forwarded from another partition's visit: folded
+    /// exactly once by (source partition, source sequence number).
+    Links {
+        source: Option<(PartitionId, u64)>,
+        links: LinkBatch,
+    },
+    /// One request and what came of it, with its links for this partition, those for others, and
+    /// all distinct targets for the link graph.
+    Visit {
+        url: String,
+        visit: Visit,
+        pulse: Pulse,
+        links: LinkBatch,
+        /// Emptied by `Logs::commit` once they are in their own logs.
+        forwards: Vec<(PartitionId, LinkBatch)>,
+        targets: Vec<DocId>,
+    },
+    /// Facts of a host that come without a visit of a queued URL.
+    Host {
+        host: String,
+        pulse: Pulse,
+        robots: Option<RobotsRecord>,
+    },
+}
+
+const LINKS: u8 = 1;
+const VISIT: u8 = 2;
+const HOST: u8 = 3;
+
+impl Entry {
+    /// About how many bytes of log it takes.
+    pub(crate) fn size_hint(&self) -> u64 {
+        let bytes = match self {
+            Entry::Links { links, .. } => 32 + links.as_bytes().len(),
+            Entry::Visit {
+                url,
+                links,
+                targets,
+                ..
+            } => 200 + url.len() + links.as_bytes().len() + 8 * targets.len(),
+            Entry::Host { host, robots, .. } => {
+                64 + host.len() + robots.as_ref().map_or(0, |r| r.rules.len())
+            }
+        };
+        bytes as u64
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Entry::Links { source, links } => {
+                out.push(LINKS);
+                match source {
+                    None => out.push(0),
+                    Some((partition, seq)) => {
+                        out.push(1);
+                        put_varint(out, u64::from(partition.0));
+                        put_varint(out, *seq);
+                    }
+                }
+                put_batch(out, links);
+            }
+            Entry::Visit {
+                url,
+                visit,
+                pulse,
+                links,
+                forwards,
+                targets,
+            } => {
+                out.push(VISIT);
+                put_bytes(out, url.as_bytes());
+                put_visit(out, visit);
+                put_pulse(out, pulse);
+                put_batch(out, links);
+                put_varint(out, forwards.len() as u64);
+                for (partition, batch) in forwards {
+                    put_varint(out, u64::from(partition.0));
+                    put_batch(out, batch);
+                }
+                put_varint(out, targets.len() as u64);
+                for target in targets {
+                    put_u64(out, target.0);
+                }
+            }
+            Entry::Host {
+                host,
+                pulse,
+                robots,
+            } => {
+                out.push(HOST);
+                put_bytes(out, host.as_bytes());
+                put_pulse(out, pulse);
+                out.push(u8::from(robots.is_some()));
+                if let Some(robots) = robots {
+                    put_robots(out, robots);
+                }
+            }
+        }
+    }
+
+    /// The reverse of `encode`; `None` if the bytes are not one entry.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let reader = &mut Reader::new(bytes);
+        let entry = match reader.byte()? {
+            LINKS => Entry::Links {
+                source: match reader.byte()? {
+                    0 => None,
+                    1 => Some((PartitionId(reader.narrow()?), reader.varint()?)),
+                    _ => return None,
+                },
+                links: read_batch(reader)?,
+            },
+            VISIT => Entry::Visit {
+                url: reader.string()?,
+                visit: read_visit(reader)?,
+                pulse: read_pulse(reader)?,
+                links: read_batch(reader)?,
+                forwards: {
+                    let count: usize = reader.narrow()?;
+                    (0..count)
+                        .map(|_| Some((PartitionId(reader.narrow()?), read_batch(reader)?)))
+                        .collect::<Option<_>>()?
+                },
+                targets: {
+                    let count: usize = reader.narrow()?;
+                    (0..count)
+                        .map(|_| reader.u64().map(DocId))
+                        .collect::<Option<_>>()?
+                },
+            },
+            HOST => Entry::Host {
+                host: reader.string()?,
+                pulse: read_pulse(reader)?,
+                robots: match reader.byte()? {
+                    0 => None,
+                    1 => Some(read_robots(reader)?),
+                    _ => return None,
+                },
+            },
+            _ => return None,
+        };
+        reader.is_empty().then_some(entry)
+    }
+}
+
+fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
+    match batch.from() {
+        None => out.push(0),
+        Some(doc) => {
+            out.push(1);
+            put_u64(out, doc.0);
+        }
+    }
+    put_varint(out, batch.len() as u64);
+    put_bytes(out, batch.as_bytes());
+}
+
+fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
+    let from = match reader.byte()? {
+        0 => None,
+        1 => Some(DocId(reader.u64()?)),
+        _ => return None,
+    };
+    let count = reader.narrow()?;
+    LinkBatch::from_bytes(from, count, reader.bytes()?.to_vec())
+}
+
+pub(crate) fn put_pulse(out: &mut Vec<u8>, pulse: &Pulse) {
+    put_varint(out, pulse.last_ms);
+    put_varint(out, pulse.not_before_ms);
+    put_varint(out, u64::from(pulse.delay_ms));
+    put_varint(out, u64::from(pulse.failures));
+}
+
+pub(crate) fn read_pulse(reader: &mut Reader<'_>) -> Option<Pulse> {
+    Some(Pulse {
+        last_ms: reader.varint()?,
+        not_before_ms: reader.varint()?,
+        delay_ms: reader.narrow()?,
+        failures: reader.narrow()?,
+    })
+}
+
+pub(crate) fn put_robots(out: &mut Vec<u8>, robots: &RobotsRecord) {
+    put_bytes(out, robots.origin.as_bytes());
+    out.push(robots.status as u8);
+    put_varint(out, robots.fetched_ms);
+    put_varint(out, robots.expires_ms);
+    put_bytes(out, robots.rules.as_bytes());
+}
+
+pub(crate) fn read_robots(reader: &mut Reader<'_>) -> Option<RobotsRecord> {
+    Some(RobotsRecord {
+        origin: reader.string()?,
+        status: RobotsStatus::from_u8(reader.byte()?)?,
+        fetched_ms: reader.varint()?,
+        expires_ms: reader.varint()?,
+        rules: reader.string()?,
+    })
+}

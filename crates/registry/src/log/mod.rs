@@ -1,0 +1,15 @@
+//! The only way into a partition: entries in order, durable before they are folded. Not what they
+//! come to; that is the partition's fold.
+
+mod entry;
+mod logs;
+mod segment;
+mod visit_codec;
+
+pub use entry::Entry;
+pub use logs::{Delivery, Logs};
+
+pub(crate) use entry::{put_pulse, put_robots, read_pulse, read_robots};
+pub(crate) use logs::{Durable, one_per_destination};
+pub(crate) use segment::LogReader;
+pub(crate) use visit_codec::{put_visit, read_visit};

@@ -1,0 +1,114 @@
+//! The bytes of a visit, in the log and in the partition's record of visits.
+
+use crate::wire::{Reader, put_bytes, put_u64, put_varint};
+use portolan_model::{ArchivePosition, DocId, Outcome, Reason, Truncation, Visit};
+
+const FETCHED: u8 = 0;
+const RETRY: u8 = 1;
+const FAILED: u8 = 2;
+const EXCLUDED: u8 = 3;
+
+pub(crate) fn put_visit(out: &mut Vec<u8>, visit: &Visit) {
+    let (outcome, reason) = match visit.outcome {
+        Outcome::Fetched => (FETCHED, 0),
+        Outcome::Retry(reason) => (RETRY, reason as u8),
+        Outcome::Failed(reason) => (FAILED, reason as u8),
+        Outcome::Excluded(reason) => (EXCLUDED, reason as u8),
+    };
+    out.extend_from_slice(&[outcome, reason]);
+    put_varint(out, visit.at_ms);
+    put_varint(out, u64::from(visit.status));
+    out.push(visit.attempt);
+    put_varint(out, u64::from(visit.depth));
+    put_varint(out, u64::from(visit.fetch_ms));
+    put_varint(out, visit.wire_bytes);
+    put_varint(out, visit.body_bytes);
+    out.push(visit.truncated.map_or(0, |t| t as u8));
+    for text in [
+        &visit.mime,
+        &visit.charset,
+        &visit.title,
+        &visit.etag,
+        &visit.last_modified,
+    ] {
+        put_bytes(out, text.as_bytes());
+    }
+    // What is mostly absent takes one bit.
+    let flags = u8::from(visit.sha1 != [0; 20])
+        | u8::from(visit.fingerprint != 0) << 1
+        | u8::from(visit.simhash != 0) << 2
+        | u8::from(visit.duplicate_of.is_some()) << 3
+        | u8::from(visit.archive.is_some()) << 4;
+    out.push(flags);
+    if visit.sha1 != [0; 20] {
+        out.extend_from_slice(&visit.sha1);
+    }
+    if visit.fingerprint != 0 {
+        put_u64(out, visit.fingerprint);
+    }
+    if visit.simhash != 0 {
+        put_u64(out, visit.simhash);
+    }
+    if let Some(original) = visit.duplicate_of {
+        put_u64(out, original.0);
+    }
+    put_varint(out, u64::from(visit.links));
+    if let Some(archive) = visit.archive {
+        put_varint(out, u64::from(archive.file));
+        put_varint(out, archive.offset);
+        put_varint(out, u64::from(archive.length));
+        put_varint(out, archive.end);
+    }
+}
+
+pub(crate) fn read_visit(reader: &mut Reader<'_>) -> Option<Visit> {
+    let (outcome, reason) = (reader.byte()?, Reason::from_u8(reader.byte()?));
+    let mut visit = Visit::without_answer(
+        reader.varint()?,
+        match outcome {
+            FETCHED => Outcome::Fetched,
+            RETRY => Outcome::Retry(reason?),
+            FAILED => Outcome::Failed(reason?),
+            EXCLUDED => Outcome::Excluded(reason?),
+            _ => return None,
+        },
+    );
+    visit.status = reader.narrow()?;
+    visit.attempt = reader.byte()?;
+    visit.depth = reader.narrow()?;
+    visit.fetch_ms = reader.narrow()?;
+    visit.wire_bytes = reader.varint()?;
+    visit.body_bytes = reader.varint()?;
+    visit.truncated = match reader.byte()? {
+        0 => None,
+        value => Some(Truncation::from_u8(value)?),
+    };
+    visit.mime = reader.string()?;
+    visit.charset = reader.string()?;
+    visit.title = reader.string()?;
+    visit.etag = reader.string()?;
+    visit.last_modified = reader.string()?;
+    let flags = reader.byte()?;
+    if flags & 1 != 0 {
+        visit.sha1 = reader.take(20)?.try_into().ok()?;
+    }
+    if flags & 2 != 0 {
+        visit.fingerprint = reader.u64()?;
+    }
+    if flags & 4 != 0 {
+        visit.simhash = reader.u64()?;
+    }
+    if flags & 8 != 0 {
+        visit.duplicate_of = Some(DocId(reader.u64()?));
+    }
+    visit.links = reader.narrow()?;
+    if flags & 16 != 0 {
+        visit.archive = Some(ArchivePosition {
+            file: reader.narrow()?,
+            offset: reader.varint()?,
+            length: reader.narrow()?,
+            end: reader.varint()?,
+        });
+    }
+    Some(visit)
+}

@@ -1,0 +1,107 @@
+//! The one small file that says which files make up a partition's state, and up to which entry of
+//! the log. Replaced as a whole: it is the checkpoint.
+
+use crate::error::{At, RegistryError, Result};
+use crate::files::replace_file;
+use crate::stats::Stats;
+use crate::wire::{Reader, put_varint};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+const NAME: &str = "manifest";
+const MAGIC: &[u8; 8] = b"PORTMAN1";
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Manifest {
+    /// The last entry that is folded into the files.
+    pub(crate) seq: u64,
+    pub(crate) arrivals: u64,
+    pub(crate) next_file: u64,
+    /// By source partition: the last of its entries heard of.
+    pub(crate) heard: Vec<u64>,
+    pub(crate) known_runs: Vec<u64>,
+    pub(crate) due_runs: Vec<u64>,
+    pub(crate) host_runs: Vec<u64>,
+    pub(crate) texts_bytes: u64,
+    pub(crate) visits_bytes: u64,
+    pub(crate) graph_bytes: u64,
+    pub(crate) seeds_bytes: u64,
+    pub(crate) stats: Stats,
+}
+
+impl Manifest {
+    pub(crate) fn write(&self, dir: &Path) -> Result<()> {
+        let mut bytes = MAGIC.to_vec();
+        for number in [
+            self.seq,
+            self.arrivals,
+            self.next_file,
+            self.texts_bytes,
+            self.visits_bytes,
+            self.graph_bytes,
+            self.seeds_bytes,
+        ] {
+            put_varint(&mut bytes, number);
+        }
+        for list in [
+            &self.heard,
+            &self.known_runs,
+            &self.due_runs,
+            &self.host_runs,
+        ] {
+            put_varint(&mut bytes, list.len() as u64);
+            for &number in list {
+                put_varint(&mut bytes, number);
+            }
+        }
+        self.stats.encode(&mut bytes);
+        let crc = crc32fast::hash(&bytes);
+        bytes.extend_from_slice(&crc.to_le_bytes());
+        replace_file(dir, NAME, &bytes)
+    }
+
+    /// `None` where no checkpoint was made yet.
+    pub(crate) fn read(dir: &Path) -> Result<Option<Self>> {
+        let path = dir.join(NAME);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).at(&path),
+        };
+        let manifest = bytes
+            .split_last_chunk::<4>()
+            .filter(|(body, crc)| crc32fast::hash(body) == u32::from_le_bytes(**crc))
+            .and_then(|(body, _)| Self::decode(body));
+        manifest
+            .map(Some)
+            .ok_or_else(|| RegistryError::corrupt(&path, 0, "it is not a sound manifest"))
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let reader = &mut Reader::new(bytes.strip_prefix(MAGIC)?);
+        let mut manifest = Self {
+            seq: reader.varint()?,
+            arrivals: reader.varint()?,
+            next_file: reader.varint()?,
+            texts_bytes: reader.varint()?,
+            visits_bytes: reader.varint()?,
+            graph_bytes: reader.varint()?,
+            seeds_bytes: reader.varint()?,
+            ..Self::default()
+        };
+        for list in [
+            &mut manifest.heard,
+            &mut manifest.known_runs,
+            &mut manifest.due_runs,
+            &mut manifest.host_runs,
+        ] {
+            let count = reader.varint()?;
+            for _ in 0..count {
+                list.push(reader.varint()?);
+            }
+        }
+        manifest.stats = Stats::decode(reader)?;
+        reader.is_empty().then_some(manifest)
+    }
+}

@@ -1,0 +1,306 @@
+//! What each entry of the log does to the state. Depends on the log alone: not on the clock, not on
+//! when merges run.
+
+use crate::error::Result;
+use crate::hosts::HostCounts;
+use crate::log::{Entry, put_visit};
+use crate::partition::Partition;
+use crate::record::{Record, State};
+use crate::sieve::{Act, Op};
+use crate::stats::is_request;
+use crate::texts::{Finding, host_name};
+use crate::wire::{put_bytes, put_u64, put_varint};
+use portolan_model::{
+    DocId, HostId, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Verdict, Visit,
+};
+
+impl Partition {
+    pub(super) fn fold(&mut self, _seq: u64, entry: &Entry) -> Result<()> {
+        match entry {
+            Entry::Links { source, links } => {
+                if let Some((PartitionId(source), seq)) = *source {
+                    let heard = &mut self.heard[usize::from(source)];
+                    if seq <= *heard {
+                        return Ok(());
+                    }
+                    *heard = seq;
+                }
+                self.fold_links(links)
+            }
+            Entry::Visit {
+                url,
+                visit,
+                pulse,
+                links,
+                targets,
+                ..
+            } => {
+                self.fold_visit(url, visit, pulse)?;
+                self.fold_links(links)?;
+                self.fold_graph(DocId::of(url), targets)
+            }
+            Entry::Host {
+                host,
+                pulse,
+                robots,
+            } => {
+                let id = HostId::of(host).0;
+                self.hosts.news_of(id, host).pulse = Some(*pulse);
+                if let Some(robots) = robots {
+                    self.hosts.set_robots(id, host, robots.clone());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn fold_links(&mut self, links: &LinkBatch) -> Result<()> {
+        for link in links.iter() {
+            self.arrivals += 1;
+            self.stats.observations += 1;
+            if link.kind.is_seed() {
+                self.seeds
+                    .append(|out| put_bytes(out, link.url.as_bytes()))?;
+            }
+            let op = Op {
+                doc: DocId::of(link.url).0,
+                host: self.host_of(link.url),
+                arrival: self.arrivals,
+                url: link.url,
+                finding: Finding {
+                    kind: link.kind,
+                    depth: link.depth,
+                    hops: link.hops,
+                    from: links.from(),
+                },
+                act: Act::Observe(link.verdict),
+            };
+            self.act_or_wait(&op)?;
+        }
+        Ok(())
+    }
+
+    fn fold_visit(&mut self, url: &str, visit: &Visit, pulse: &Pulse) -> Result<()> {
+        let at = self.visits.append(|out| {
+            let mut body = Vec::with_capacity(160);
+            put_visit(&mut body, visit);
+            put_varint(out, body.len() as u64);
+            out.extend_from_slice(&crc32fast::hash(&body).to_le_bytes());
+            out.extend_from_slice(&body);
+        })?;
+        self.stats.visit(visit);
+        let host = self.host_of(url);
+        let news = self.hosts.news_of(host, host_name(url));
+        news.pulse = Some(*pulse);
+        let counts = &mut news.counts;
+        counts.requests += i64::from(is_request(visit));
+        counts.pages += i64::from(visit.is_document());
+        counts.failures += i64::from(matches!(visit.outcome, Outcome::Failed(_)));
+        counts.body_bytes += visit.body_bytes as i64;
+        if matches!(visit.outcome, Outcome::Retry(_)) {
+            self.arrivals += 1;
+        }
+        let op = Op {
+            doc: DocId::of(url).0,
+            host,
+            arrival: self.arrivals,
+            url,
+            finding: Finding {
+                kind: LinkKind::Anchor,
+                depth: visit.depth,
+                hops: 0,
+                from: None,
+            },
+            act: Act::Visit {
+                outcome: visit.outcome,
+                at,
+            },
+        };
+        self.act_or_wait(&op)
+    }
+
+    fn fold_graph(&mut self, from: DocId, targets: &[DocId]) -> Result<()> {
+        if targets.is_empty() {
+            return Ok(());
+        }
+        self.graph.append(|out| {
+            let mut body = Vec::with_capacity(16 + 8 * targets.len());
+            put_u64(&mut body, from.0);
+            for target in targets {
+                put_u64(&mut body, target.0);
+            }
+            put_varint(out, targets.len() as u64);
+            out.extend_from_slice(&crc32fast::hash(&body).to_le_bytes());
+            out.extend_from_slice(&body);
+        })?;
+        Ok(())
+    }
+
+    fn host_of(&mut self, url: &str) -> u64 {
+        let name = host_name(url);
+        if self.last_host.0 != name {
+            self.last_host.0.clear();
+            self.last_host.0.push_str(name);
+            self.last_host.1 = HostId::of(name).0;
+        }
+        self.last_host.1
+    }
+
+    /// Acts at once if the URL's record is in RAM, or surely nowhere; else it waits to be looked up
+    /// together with others.
+    fn act_or_wait(&mut self, op: &Op<'_>) -> Result<()> {
+        if self.sieve.touch(op.doc).is_some() || !self.sieve.has_tables() {
+            return self.act(op);
+        }
+        self.sieve.pending.push(op);
+        if self.sieve.pending.len() >= self.limits.pending_ops
+            || self.sieve.pending.bytes() >= self.limits.pending_bytes
+        {
+            self.relieve()?;
+        }
+        Ok(())
+    }
+
+    /// All records that operations meet are in RAM by now, or do not exist.
+    pub(super) fn act(&mut self, op: &Op<'_>) -> Result<()> {
+        let Some(record) = self.sieve.touch(op.doc) else {
+            return self.admit(op);
+        };
+        match op.act {
+            Act::Observe(verdict) => {
+                record.count = record.count.saturating_add(1);
+                match verdict {
+                    Verdict::Crawl { priority } if record.is_liftable() => self.lift(op, priority),
+                    _ if record.state == State::Due && record.count.is_power_of_two() => {
+                        self.raise(op.doc)
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Act::Visit { outcome, at } => {
+                let before = *record;
+                (record.state, record.reason) = Record::after(outcome);
+                record.visit = at + 1;
+                if record.state == State::Due {
+                    record.attempts = record.attempts.saturating_add(1);
+                    record.arrival = op.arrival;
+                }
+                let after = *record;
+                self.settle_visit(op, Some(before), after)
+            }
+        }
+    }
+
+    /// A URL that was not known.
+    fn admit(&mut self, op: &Op<'_>) -> Result<()> {
+        let (state, reason, priority, visit) = match op.act {
+            Act::Observe(Verdict::Crawl { priority }) => (State::Due, 0, priority, 0),
+            Act::Observe(Verdict::Exclude(reason)) => (State::Excluded, reason as u8, 0, 0),
+            Act::Visit { outcome, at } => {
+                let (state, reason) = Record::after(outcome);
+                (state, reason, 0, at + 1)
+            }
+        };
+        let record = Record {
+            host: op.host,
+            arrival: op.arrival,
+            text: self.texts.append(op.url, op.finding)?,
+            visit,
+            count: u32::from(visit == 0),
+            state,
+            reason,
+            priority,
+            attempts: u8::from(visit != 0 && state == State::Due),
+        };
+        self.sieve.insert(op.doc, record);
+        self.stats.known += 1;
+        if visit != 0 {
+            return self.settle_visit(op, None, record);
+        }
+        self.stats.enter(state, reason);
+        if state == State::Due {
+            self.count_due(op, 1);
+            self.enqueue(op.doc, record)?;
+        }
+        Ok(())
+    }
+
+    /// An access condition that excluded the URL does not hold for this link.
+    fn lift(&mut self, op: &Op<'_>, priority: i8) -> Result<()> {
+        let Some(record) = self.sieve.touch(op.doc).copied() else {
+            return Ok(());
+        };
+        let (_, first) = self.texts.read(record.text, op.doc)?;
+        let finding = Finding {
+            depth: op.finding.depth.min(first.depth),
+            ..op.finding
+        };
+        let lifted = Record {
+            text: self.texts.append(op.url, finding)?,
+            state: State::Due,
+            reason: 0,
+            priority,
+            arrival: op.arrival,
+            ..record
+        };
+        self.sieve.insert(op.doc, lifted);
+        self.stats.leave(record.state, record.reason);
+        self.stats.enter(State::Due, 0);
+        self.count_due(op, 1);
+        self.enqueue(op.doc, lifted)
+    }
+
+    /// The count has passed a power of two: the class may be a better one.
+    fn raise(&mut self, doc: u64) -> Result<()> {
+        let Some(record) = self.sieve.touch(doc).copied() else {
+            return Ok(());
+        };
+        let before = Record {
+            count: record.count - 1,
+            ..record
+        };
+        if before.class() == record.class() {
+            return Ok(());
+        }
+        match self.in_flight.get_mut(&doc) {
+            // It comes back to the frontier, if at all, at its new place.
+            Some(taken) => {
+                taken.place = record.place();
+                Ok(())
+            }
+            None => self.enqueue(doc, record),
+        }
+    }
+
+    fn settle_visit(&mut self, op: &Op<'_>, before: Option<Record>, after: Record) -> Result<()> {
+        let was_due = before.is_some_and(|record| record.state == State::Due);
+        if let Some(before) = before {
+            self.stats.leave(before.state, before.reason);
+        }
+        self.stats.enter(after.state, after.reason);
+        let is_due = after.state == State::Due;
+        self.count_due(op, i64::from(is_due) - i64::from(was_due));
+        self.landed(op.doc);
+        if is_due {
+            self.enqueue(op.doc, after)?;
+        }
+        Ok(())
+    }
+
+    fn count_due(&mut self, op: &Op<'_>, by: i64) {
+        if by != 0 {
+            let counts: &mut HostCounts =
+                &mut self.hosts.news_of(op.host, host_name(op.url)).counts;
+            counts.due += by;
+        }
+    }
+
+    /// Puts a due URL into its host's queue, and its host among those that wait for a turn.
+    pub(super) fn enqueue(&mut self, doc: u64, record: Record) -> Result<()> {
+        self.frontier.push(record.host, record.place(), doc);
+        if self.read_only {
+            return Ok(());
+        }
+        self.queue_host(record.host)
+    }
+}

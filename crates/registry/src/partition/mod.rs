@@ -1,0 +1,224 @@
+//! One partition: a deterministic fold of its log (`fold`), turns for whoever crawls it (`turns`),
+//! and the work of getting both to disk (`upkeep`).
+
+mod fold;
+mod turns;
+mod upkeep;
+
+pub use turns::{Due, Turn};
+pub use upkeep::Tended;
+
+use crate::by_id::IdMap;
+use crate::error::{RegistryError, Result};
+use crate::files::AppendFile;
+use crate::frontier::Frontier;
+use crate::hosts::{HostQueue, HostTable};
+use crate::log::{Durable, Entry};
+use crate::manifest::Manifest;
+use crate::merger::Merger;
+use crate::settings::Limits;
+use crate::sieve::Sieve;
+use crate::stats::Stats;
+use crate::texts::Texts;
+use crate::wire::Reader;
+use portolan_model::PartitionId;
+use std::path::PathBuf;
+use std::sync::Arc;
+use turns::{InFlight, Live};
+use upkeep::Upkeep;
+
+#[derive(Debug)]
+pub struct Partition {
+    id: PartitionId,
+    dir: PathBuf,
+    limits: Limits,
+    read_only: bool,
+    /// The last entry folded.
+    applied: u64,
+    /// Observations and retries so far.
+    arrivals: u64,
+    /// By source partition: the last of its entries heard of.
+    heard: Vec<u64>,
+    pub(crate) stats: Stats,
+    pub(crate) sieve: Sieve,
+    pub(crate) texts: Texts,
+    pub(crate) visits: AppendFile,
+    pub(crate) graph: AppendFile,
+    seeds: AppendFile,
+    pub(crate) frontier: Frontier,
+    pub(crate) hosts: HostTable,
+    queue: HostQueue,
+    /// Documents handed out whose visit is not folded yet.
+    in_flight: IdMap<InFlight>,
+    /// Hosts in turn, or with documents in flight.
+    live: IdMap<Live>,
+    live_sweep_at: usize,
+    crash: Option<AfterCrash>,
+    upkeep: Upkeep,
+    /// The host of the last link: links of a page are mostly of one host.
+    last_host: (String, u64),
+}
+
+/// Requests may have been made that nobody recorded: every host waits once more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AfterCrash {
+    pub(crate) opened_ms: u64,
+    pub(crate) unknown_delay_ms: u32,
+}
+
+/// What a partition still has to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Backlog {
+    /// Operations that wait to be looked up.
+    pub pending: usize,
+    pub in_flight: usize,
+    /// Hosts that wait for a turn (a host may be counted twice).
+    pub hosts_queued: usize,
+    /// Log folded since the last checkpoint began.
+    pub log_bytes: u64,
+    pub merging: bool,
+}
+
+/// What `Partition::open` is told.
+pub(crate) struct Opening {
+    pub(crate) id: PartitionId,
+    pub(crate) dir: PathBuf,
+    pub(crate) partitions: u16,
+    pub(crate) limits: Limits,
+    pub(crate) read_only: bool,
+    pub(crate) crash: Option<AfterCrash>,
+    pub(crate) durable: Arc<Durable>,
+    pub(crate) merger: Merger,
+}
+
+impl Partition {
+    /// The state of the manifest; the log's tail is to be applied next.
+    pub(crate) fn open(opening: Opening, manifest: Manifest) -> Result<Self> {
+        let Opening {
+            id,
+            dir,
+            partitions,
+            limits,
+            read_only,
+            crash,
+            durable,
+            merger,
+        } = opening;
+        let file = |name: &str, length| AppendFile::open(dir.join(name), length, read_only);
+        let mut heard = manifest.heard;
+        heard.resize(usize::from(partitions), 0);
+        let mut partition = Self {
+            id,
+            limits,
+            read_only,
+            applied: manifest.seq,
+            arrivals: manifest.arrivals,
+            heard,
+            stats: manifest.stats,
+            sieve: Sieve::open(&dir, &manifest.known_runs)?,
+            texts: Texts::open(dir.join("urls"), manifest.texts_bytes, read_only)?,
+            visits: file("visits", manifest.visits_bytes)?,
+            graph: file("links", manifest.graph_bytes)?,
+            seeds: file("seeds", manifest.seeds_bytes)?,
+            frontier: Frontier::open(
+                &dir,
+                &manifest.due_runs,
+                limits.prefetch_urls,
+                limits.windows,
+                limits.marks,
+            )?,
+            hosts: HostTable::open(&dir, &manifest.host_runs)?,
+            queue: HostQueue::new(dir.join("spill"), limits.hosts_in_ram),
+            in_flight: IdMap::default(),
+            live: IdMap::default(),
+            live_sweep_at: 0,
+            crash,
+            upkeep: Upkeep::new(durable, merger, manifest.next_file),
+            last_host: (String::new(), 0),
+            dir,
+        };
+        if !read_only {
+            partition.queue_known_hosts()?;
+        }
+        Ok(partition)
+    }
+
+    /// Folds the next entry of the log.
+    pub fn apply(&mut self, seq: u64, entry: &Entry) -> Result<()> {
+        if seq != self.applied + 1 {
+            return Err(RegistryError::OutOfOrder {
+                partition: self.id.0,
+                seq,
+                applied: self.applied,
+            });
+        }
+        self.fold(seq, entry)?;
+        self.applied = seq;
+        self.note_log(entry.size_hint())
+    }
+
+    pub fn id(&self) -> PartitionId {
+        self.id
+    }
+
+    /// The last entry folded.
+    pub fn applied(&self) -> u64 {
+        self.applied
+    }
+
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    pub fn backlog(&self) -> Backlog {
+        Backlog {
+            pending: self.pending_ops(),
+            in_flight: self.in_flight.len(),
+            hosts_queued: self.queue.len(),
+            log_bytes: self.log_bytes(),
+            merging: self.is_merging(),
+        }
+    }
+
+    /// Nothing due, nothing pending, nothing in flight.
+    pub fn is_exhausted(&self) -> bool {
+        self.stats.due == 0 && self.pending_ops() == 0 && self.in_flight.is_empty()
+    }
+
+    /// RAM in use, by the structures' own count.
+    pub fn ram_bytes(&self) -> usize {
+        self.sieve.ram_bytes()
+            + self.texts.ram_bytes()
+            + self.visits.ram_bytes()
+            + self.graph.ram_bytes()
+            + self.seeds.ram_bytes()
+            + self.frontier.ram_bytes()
+            + self.hosts.ram_bytes()
+            + self.queue.ram_bytes()
+            + self.in_flight.capacity() * 40
+            + self.live.capacity() * 56
+            + self.upkeep_ram_bytes()
+    }
+
+    pub(crate) fn heard(&self) -> &[u64] {
+        &self.heard
+    }
+
+    /// All links of a kind that makes a seed, in order, repeats included.
+    pub(crate) fn seeds(&self) -> Result<Vec<String>> {
+        let mut bytes = Vec::new();
+        let mut seeds = Vec::new();
+        let mut offset = 0;
+        while offset < self.seeds.len() {
+            self.seeds.read(offset, usize::MAX, &mut bytes)?;
+            let reader = &mut Reader::new(&bytes);
+            while !reader.is_empty() {
+                seeds.push(reader.string().ok_or_else(|| {
+                    RegistryError::corrupt(self.seeds.path(), offset, "a seed cannot be read")
+                })?);
+            }
+            offset += bytes.len() as u64;
+        }
+        Ok(seeds)
+    }
+}

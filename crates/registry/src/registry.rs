@@ -1,0 +1,210 @@
+//! Opening a registry: lock the directory, load each partition's checkpoint, replay its log, and
+//! pass on the forwards that a crash cut off.
+
+use crate::error::{At, RegistryError, Result};
+use crate::files::{replace_file, sync_dir};
+use crate::lock::DirLock;
+use crate::log::{Durable, Entry, LogReader, Logs};
+use crate::manifest::Manifest;
+use crate::merger::Merger;
+use crate::partition::{AfterCrash, Opening, Partition};
+use crate::settings::{Limits, RegistrySettings};
+use portolan_model::PartitionId;
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const META: &str = "meta";
+const META_HEAD: &str = "portolan registry 1, partitions ";
+
+/// The way in; see `open`.
+pub struct Registry;
+
+/// An open registry: logs for the thread that commits, partitions for those that crawl.
+#[derive(Debug)]
+pub struct Opened {
+    pub logs: Logs,
+    pub partitions: Vec<Partition>,
+    /// The furthest end of the archive (file and offset) among all durable visits.
+    pub archive_end: Option<(u32, u64)>,
+    /// URLs that roots of the crawl's scope were named by, each once.
+    pub seeds: Vec<String>,
+    /// The last user of the registry did not close it.
+    pub after_crash: bool,
+}
+
+impl Registry {
+    /// Opens the registry in `dir`, or makes one there. `now_ms` is when: after a crash, hosts wait
+    /// from then on.
+    pub fn open(dir: &Path, settings: &RegistrySettings, now_ms: u64) -> Result<Opened> {
+        fs::create_dir_all(dir).at(dir)?;
+        let lock = DirLock::take(dir)?;
+        let after_crash = lock.after_crash();
+        let partitions = settle_meta(dir, settings.partitions)?;
+        let settings = &RegistrySettings {
+            partitions,
+            ..settings.clone()
+        };
+        let mut manifests = Vec::new();
+        let mut log_dirs = Vec::new();
+        for id in 0..partitions {
+            let log_dir = partition_dir(dir, id).join("log");
+            fs::create_dir_all(&log_dir).at(&log_dir)?;
+            manifests.push(Manifest::read(&partition_dir(dir, id))?.unwrap_or_default());
+            log_dirs.push(log_dir);
+        }
+        sync_dir(dir)?;
+        let checkpointed: Vec<u64> = manifests.iter().map(|manifest| manifest.seq).collect();
+        let durable = Arc::new(Durable::new(&checkpointed));
+        let merger = Merger::start().at(dir)?;
+        let mut opened = Vec::new();
+        let mut ends = Vec::new();
+        for (id, manifest) in (0..partitions).zip(manifests) {
+            let opening = Opening {
+                id: PartitionId(id),
+                dir: partition_dir(dir, id),
+                partitions,
+                limits: Limits::of(settings),
+                read_only: false,
+                crash: after_crash.then_some(AfterCrash {
+                    opened_ms: now_ms,
+                    unknown_delay_ms: settings.unknown_delay_ms,
+                }),
+                durable: durable.clone(),
+                merger: merger.clone(),
+            };
+            sweep(&opening.dir, &manifest)?;
+            let mut partition = Partition::open(opening, manifest)?;
+            let mut log = LogReader::open(&log_dirs[usize::from(id)], partition.applied())?;
+            while let Some((seq, entry)) = log.next()? {
+                partition.apply(seq, &entry)?;
+                partition.tend(false)?;
+            }
+            ends.push(log.end());
+            opened.push(partition);
+        }
+        let segment_bytes = (settings.checkpoint_log_bytes / 4).clamp(1 << 12, 1 << 30);
+        let mut logs = Logs::open(
+            log_dirs.clone(),
+            ends,
+            segment_bytes,
+            settings.keep_log,
+            durable,
+            lock,
+        )?;
+        pass_on_forwards(&mut logs, &mut opened, &log_dirs, &checkpointed)?;
+        Ok(Opened {
+            archive_end: opened.iter().filter_map(|p| p.stats.archive_end).max(),
+            seeds: all_seeds(&opened)?,
+            logs,
+            partitions: opened,
+            after_crash,
+        })
+    }
+}
+
+pub(crate) fn partition_dir(dir: &Path, id: u16) -> PathBuf {
+    dir.join(format!("p{id:02}"))
+}
+
+/// How many partitions the registry in `dir` has.
+pub(crate) fn read_meta(dir: &Path) -> Result<u16> {
+    let path = dir.join(META);
+    let text = fs::read_to_string(&path).at(&path)?;
+    text.trim_end()
+        .strip_prefix(META_HEAD)
+        .and_then(|number| number.parse().ok())
+        .filter(|&number| number > 0)
+        .ok_or_else(|| RegistryError::corrupt(&path, 0, "it is not a registry's description"))
+}
+
+/// The number of partitions is settled when a registry is made.
+fn settle_meta(dir: &Path, partitions: u16) -> Result<u16> {
+    let path = dir.join(META);
+    if path.exists() {
+        return read_meta(dir);
+    }
+    if partitions == 0 {
+        return Err(RegistryError::Settings {
+            path,
+            what: "a registry needs at least one partition".to_owned(),
+        });
+    }
+    replace_file(dir, META, format!("{META_HEAD}{partitions}\n").as_bytes())?;
+    Ok(partitions)
+}
+
+/// Deletes what a crash left half-made.
+fn sweep(dir: &Path, manifest: &Manifest) -> Result<()> {
+    let tables = |name: &str, ids: &[u64]| -> Vec<String> {
+        ids.iter().map(|id| format!("{name}-{id:08}.tbl")).collect()
+    };
+    let named: HashSet<String> = [
+        tables("known", &manifest.known_runs),
+        tables("due", &manifest.due_runs),
+        tables("hosts", &manifest.host_runs),
+    ]
+    .concat()
+    .into_iter()
+    .collect();
+    for item in fs::read_dir(dir).at(dir)? {
+        let path = item.at(dir)?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        let stray = name.is_some_and(|name| {
+            (name.ends_with(".tbl") && !named.contains(name)) || name.ends_with(".new")
+        });
+        if stray {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(error).at(&path);
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Visits after the last checkpoint whose links for others did not reach the others' logs. Earlier
+/// ones did: a checkpoint is committed only after them.
+fn pass_on_forwards(
+    logs: &mut Logs,
+    partitions: &mut [Partition],
+    log_dirs: &[PathBuf],
+    checkpointed: &[u64],
+) -> Result<()> {
+    for source in 0..partitions.len() {
+        let id = partitions[source].id();
+        let mut log = LogReader::open(&log_dirs[source], checkpointed[source])?;
+        while let Some((seq, entry)) = log.next()? {
+            let Entry::Visit { forwards, .. } = entry else {
+                continue;
+            };
+            for (destination, links) in crate::log::one_per_destination(forwards) {
+                let partition = &mut partitions[usize::from(destination.0)];
+                if partition.heard()[source] < seq {
+                    let delivery = logs.forward((id, seq), destination, links)?;
+                    partition.apply(delivery.seq, &delivery.entry)?;
+                    partition.tend(false)?;
+                }
+            }
+        }
+    }
+    logs.note_forwarded();
+    logs.sync()
+}
+
+fn all_seeds(partitions: &[Partition]) -> Result<Vec<String>> {
+    let mut known = HashSet::new();
+    let mut seeds = Vec::new();
+    for partition in partitions {
+        for seed in partition.seeds()? {
+            if known.insert(seed.clone()) {
+                seeds.push(seed);
+            }
+        }
+    }
+    Ok(seeds)
+}

@@ -1,0 +1,95 @@
+//! Settings of a registry, and what they come to for one partition.
+
+use crate::frontier::FRONTIER_ENTRY_BYTES;
+use crate::sieve::GENERATION_ENTRY_BYTES;
+
+/// Plain data; fixed while a registry is open. `partitions` is fixed for its life.
+#[derive(Clone, Debug)]
+pub struct RegistrySettings {
+    pub partitions: u16,
+    /// RAM for records, pending links, frontier entries and news of hosts, of all partitions
+    /// together. Sparse indexes (16 to 24 bytes for each 8 KB of table), the host queue
+    /// (`hosts_in_ram`, 50 bytes each) and some 2 MB of buffers a partition come on top.
+    pub memory_bytes: u64,
+    /// A checkpoint is written when a partition has folded this much log since the last.
+    pub checkpoint_log_bytes: u64,
+    /// Keep log segments that a checkpoint has made superfluous.
+    pub keep_log: bool,
+    /// Queued hosts held in RAM, of all partitions together; the rest wait in a file.
+    pub hosts_in_ram: usize,
+    /// URLs of a host that are read ahead from disk.
+    pub prefetch_urls: usize,
+    /// How long a host waits after a crash if no request to it was recorded: one may have been
+    /// made and lost.
+    pub unknown_delay_ms: u32,
+}
+
+impl Default for RegistrySettings {
+    fn default() -> Self {
+        Self {
+            partitions: 4,
+            memory_bytes: 192 << 20,
+            checkpoint_log_bytes: 64 << 20,
+            keep_log: false,
+            hosts_in_ram: 250_000,
+            prefetch_urls: 16,
+            unknown_delay_ms: 1_000,
+        }
+    }
+}
+
+/// One partition's share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Records in a generation.
+    pub(crate) recent_records: usize,
+    pub(crate) pending_ops: usize,
+    pub(crate) pending_bytes: usize,
+    pub(crate) frontier_entries: usize,
+    pub(crate) news_bytes: usize,
+    pub(crate) checkpoint_log_bytes: u64,
+    pub(crate) hosts_in_ram: usize,
+    pub(crate) prefetch_urls: usize,
+    pub(crate) windows: usize,
+    pub(crate) marks: usize,
+}
+
+impl Limits {
+    pub(crate) fn of(settings: &RegistrySettings) -> Self {
+        let partitions = usize::from(settings.partitions.max(1));
+        let memory = settings.memory_bytes as usize / partitions;
+        let percent = |share: usize| memory / 100 * share;
+        // Hash maps grow by doubling: a generation is as large as fits without passing its share.
+        let buckets = percent(27) / (GENERATION_ENTRY_BYTES * 7 / 8);
+        let buckets = (buckets / 2 + 1).next_power_of_two().max(16);
+        let recent_records = buckets / 8 * 7;
+        Self {
+            recent_records,
+            pending_ops: (recent_records / 4).max(1),
+            pending_bytes: percent(8),
+            frontier_entries: (percent(11) / FRONTIER_ENTRY_BYTES).max(8),
+            news_bytes: percent(4).max(4096),
+            checkpoint_log_bytes: settings.checkpoint_log_bytes,
+            hosts_in_ram: (settings.hosts_in_ram / partitions).max(4),
+            prefetch_urls: settings.prefetch_urls.max(1),
+            windows: (percent(1) / 512).max(4),
+            marks: (percent(2) / 128).max(8),
+        }
+    }
+
+    /// A reader's copy holds the log's tail in RAM, whatever it comes to.
+    pub(crate) fn for_reading() -> Self {
+        Self {
+            recent_records: usize::MAX / 2,
+            pending_ops: usize::MAX,
+            pending_bytes: usize::MAX,
+            frontier_entries: usize::MAX,
+            news_bytes: usize::MAX,
+            checkpoint_log_bytes: u64::MAX,
+            hosts_in_ram: usize::MAX,
+            prefetch_urls: 16,
+            windows: 16,
+            marks: 16,
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Reading a registry without touching it, while a crawl runs or after it has stopped: checkpoint
+//! files plus the log's tail, folded in RAM.
+
+use crate::error::{RegistryError, Result};
+use crate::files::{AppendFile, Merged};
+use crate::hosts::HostState;
+use crate::log::{Durable, LogReader, read_visit};
+use crate::manifest::Manifest;
+use crate::merger::Merger;
+use crate::partition::{Opening, Partition};
+use crate::record::{Record, State};
+use crate::registry::{partition_dir, read_meta};
+use crate::settings::Limits;
+use crate::stats::Stats;
+use crate::texts::host_name;
+use crate::wire::Reader;
+use portolan_model::{DocId, HostId, LinkKind, PartitionId, Reason, Visit};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A crawl that runs may replace files while they are being opened.
+const OPEN_ATTEMPTS: usize = 20;
+
+#[derive(Debug)]
+pub struct Snapshot {
+    partitions: Vec<Partition>,
+}
+
+/// All there is to say of a known URL.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UrlRecord {
+    pub url: String,
+    pub doc: DocId,
+    pub host: HostId,
+    pub state: State,
+    pub reason: Option<Reason>,
+    /// Back-links, and how often it was given as a seed.
+    pub count: u32,
+    pub class: u8,
+    pub priority: i8,
+    pub depth: u16,
+    pub hops: u8,
+    pub kind: LinkKind,
+    /// The page that it was first found on (or that lifted its exclusion).
+    pub from: Option<DocId>,
+    pub arrival: u64,
+    pub attempts: u8,
+    partition: u16,
+    /// Where its last visit is, plus one.
+    visit: u64,
+}
+
+/// Which URLs to list; `None` is all.
+#[derive(Clone, Debug, Default)]
+pub struct UrlFilter {
+    pub state: Option<State>,
+    pub host: Option<String>,
+}
+
+/// Where a due URL stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueuePosition {
+    /// 1 is next.
+    pub place: u64,
+    pub queued: u64,
+    /// When its host may be asked again.
+    pub not_before_ms: u64,
+}
+
+impl Snapshot {
+    /// `dir` is the registry's directory.
+    pub fn open(dir: &Path) -> Result<Self> {
+        let partitions = read_meta(dir)?;
+        let merger = Merger::start().map_err(|source| RegistryError::Io {
+            path: dir.to_path_buf(),
+            source,
+        })?;
+        let partitions = (0..partitions)
+            .map(|id| open_partition(dir, id, partitions, &merger))
+            .collect::<Result<_>>()?;
+        Ok(Self { partitions })
+    }
+
+    pub fn stats(&self) -> Stats {
+        let mut sum = Stats::default();
+        for partition in &self.partitions {
+            sum.add(&partition.stats);
+        }
+        sum
+    }
+
+    /// All known URLs that the filter lets through, by partition and document.
+    pub fn urls(&self, filter: UrlFilter) -> impl Iterator<Item = Result<UrlRecord>> + '_ {
+        let host = filter.host.map(|name| HostId::of(&name).0);
+        self.partitions.iter().flat_map(move |partition| {
+            Records::new(partition)
+                .filter(move |item| match item {
+                    Ok((_, record)) => {
+                        filter.state.is_none_or(|state| state == record.state)
+                            && host.is_none_or(|host| host == record.host)
+                    }
+                    Err(_) => true,
+                })
+                .map(move |item| {
+                    let (doc, record) = item?;
+                    describe(partition, doc, record)
+                })
+        })
+    }
+
+    pub fn find(&self, doc: DocId) -> Result<Option<UrlRecord>> {
+        for partition in &self.partitions {
+            if let Some(record) = partition.sieve.peek(doc.0)? {
+                return describe(partition, doc.0, record).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    pub fn url_of(&self, doc: DocId) -> Result<Option<String>> {
+        Ok(self.find(doc)?.map(|record| record.url))
+    }
+
+    /// The last visit of a URL.
+    pub fn visit(&self, url: &UrlRecord) -> Result<Option<Visit>> {
+        let Some(offset) = url.visit.checked_sub(1) else {
+            return Ok(None);
+        };
+        let visits = &self.partitions[usize::from(url.partition)].visits;
+        let (_, body) = read_piece(visits, offset, |length| length)?;
+        read_visit(&mut Reader::new(&body))
+            .map(Some)
+            .ok_or_else(|| RegistryError::corrupt(visits.path(), offset, "a visit cannot be read"))
+    }
+
+    /// The place of a due URL in its host's queue; `None` if it is not due.
+    pub fn queue_position(&self, doc: DocId) -> Result<Option<QueuePosition>> {
+        for partition in &self.partitions {
+            let Some(record) = partition.sieve.peek(doc.0)? else {
+                continue;
+            };
+            let queue = queue_of(partition, record.host)?;
+            let host = partition.hosts.load(record.host)?;
+            return Ok(queue
+                .iter()
+                .position(|&queued| queued == doc)
+                .map(|place| QueuePosition {
+                    place: place as u64 + 1,
+                    queued: queue.len() as u64,
+                    not_before_ms: host
+                        .and_then(|host| host.pulse)
+                        .map_or(0, |pulse| pulse.not_before_ms),
+                }));
+        }
+        Ok(None)
+    }
+
+    /// A host's due URLs, next first.
+    pub fn queue(&self, host: HostId) -> Result<Vec<DocId>> {
+        let mut queue = Vec::new();
+        for partition in &self.partitions {
+            queue.extend(queue_of(partition, host.0)?);
+        }
+        Ok(queue)
+    }
+
+    /// The link graph: each visit that found links, in order of visits.
+    pub fn links(&self) -> impl Iterator<Item = Result<(DocId, Vec<DocId>)>> + '_ {
+        self.partitions.iter().flat_map(|partition| Graph {
+            file: &partition.graph,
+            offset: 0,
+        })
+    }
+
+    /// All hosts that something is known of.
+    pub fn hosts(&self) -> Result<Vec<(HostId, HostState)>> {
+        let mut hosts = Vec::new();
+        for partition in &self.partitions {
+            let mut scan = partition.hosts.scan()?;
+            while let Some((host, state)) = scan.next()? {
+                hosts.push((HostId(host), state));
+            }
+        }
+        Ok(hosts)
+    }
+}
+
+fn open_partition(dir: &Path, id: u16, partitions: u16, merger: &Merger) -> Result<Partition> {
+    let dir = partition_dir(dir, id);
+    let mut attempt = 1;
+    loop {
+        let manifest = Manifest::read(&dir)?.unwrap_or_default();
+        let opened = fold_tail(&dir, id, partitions, manifest.clone(), merger);
+        match opened {
+            Err(_)
+                if attempt < OPEN_ATTEMPTS
+                    && Manifest::read(&dir)?.unwrap_or_default() != manifest =>
+            {
+                attempt += 1;
+            }
+            result => return result,
+        }
+    }
+}
+
+fn fold_tail(
+    dir: &Path,
+    id: u16,
+    partitions: u16,
+    manifest: Manifest,
+    merger: &Merger,
+) -> Result<Partition> {
+    let opening = Opening {
+        id: PartitionId(id),
+        dir: dir.to_path_buf(),
+        partitions,
+        limits: Limits::for_reading(),
+        read_only: true,
+        crash: None,
+        durable: Arc::new(Durable::new(&vec![0; usize::from(partitions)])),
+        merger: merger.clone(),
+    };
+    let mut partition = Partition::open(opening, manifest)?;
+    let mut log = LogReader::open(&dir.join("log"), partition.applied())?;
+    while let Some((seq, entry)) = log.next()? {
+        partition.apply(seq, &entry)?;
+    }
+    partition.join_all_inline()?;
+    Ok(partition)
+}
+
+fn describe(partition: &Partition, doc: u64, record: Record) -> Result<UrlRecord> {
+    let (url, finding) = partition.texts.read(record.text, doc)?;
+    Ok(UrlRecord {
+        host: HostId::of(host_name(&url)),
+        url,
+        doc: DocId(doc),
+        state: record.state,
+        reason: record.reason(),
+        count: record.count,
+        class: record.class(),
+        priority: record.priority,
+        depth: finding.depth,
+        hops: finding.hops,
+        kind: finding.kind,
+        from: partition.texts.read_from(record.text)?,
+        arrival: record.arrival,
+        attempts: record.attempts,
+        partition: partition.id().0,
+        visit: record.visit,
+    })
+}
+
+/// The host's queue without stale entries.
+fn queue_of(partition: &Partition, host: u64) -> Result<Vec<DocId>> {
+    let mut queue = Vec::new();
+    for candidate in partition.frontier.entries_of(host)? {
+        if let Some(record) = partition.sieve.peek(candidate.doc)?
+            && record.state == State::Due
+            && record.place() == candidate.place
+        {
+            queue.push(DocId(candidate.doc));
+        }
+    }
+    Ok(queue)
+}
+
+/// All records of a partition; ends after an error.
+struct Records {
+    merged: Option<Result<Merged>>,
+}
+
+impl Records {
+    fn new(partition: &Partition) -> Self {
+        let merged = partition.sieve.runs.scan(Some(partition.sieve.memory()));
+        Self {
+            merged: Some(merged),
+        }
+    }
+
+    fn step(&mut self) -> Result<Option<(u64, Record)>> {
+        let mut merged = match self.merged.take() {
+            None => return Ok(None),
+            Some(merged) => merged?,
+        };
+        let Some(((doc, _), value)) = merged.next()? else {
+            return Ok(None);
+        };
+        let record = Record::decode(value).ok_or_else(|| {
+            RegistryError::corrupt(Path::new("known"), 0, "a record cannot be read")
+        })?;
+        self.merged = Some(Ok(merged));
+        Ok(Some((doc, record)))
+    }
+}
+
+impl Iterator for Records {
+    type Item = Result<(u64, Record)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step().transpose()
+    }
+}
+
+struct Graph<'a> {
+    file: &'a AppendFile,
+    offset: u64,
+}
+
+impl Iterator for Graph<'_> {
+    type Item = Result<(DocId, Vec<DocId>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.offset >= self.file.len() {
+            return None;
+        }
+        match read_piece(self.file, self.offset, |targets| 8 * (targets + 1)) {
+            Err(error) => {
+                self.offset = u64::MAX;
+                Some(Err(error))
+            }
+            Ok((next, body)) => {
+                self.offset = next;
+                let mut docs = body
+                    .chunks_exact(8)
+                    .filter_map(|word| word.try_into().ok())
+                    .map(|word| DocId(u64::from_le_bytes(word)));
+                let from = docs.next()?;
+                Some(Ok((from, docs.collect())))
+            }
+        }
+    }
+}
+
+/// A number that tells the body's length, a checksum, the body. Returns where the next piece
+/// starts, and the body.
+fn read_piece(
+    file: &AppendFile,
+    offset: u64,
+    body_bytes: impl Fn(u64) -> u64,
+) -> Result<(u64, Vec<u8>)> {
+    const HEAD_BYTES: usize = 14;
+    let damaged = || RegistryError::corrupt(file.path(), offset, "a record has a bad checksum");
+    let mut bytes = Vec::new();
+    file.read(offset, HEAD_BYTES, &mut bytes)?;
+    let mut reader = Reader::new(&bytes);
+    let length = reader
+        .varint()
+        .map(&body_bytes)
+        .filter(|&length| length <= file.len())
+        .ok_or_else(damaged)?;
+    let crc = reader
+        .take(4)
+        .and_then(|crc| crc.try_into().ok())
+        .map(u32::from_le_bytes)
+        .ok_or_else(damaged)?;
+    let start = offset + (bytes.len() - reader.left()) as u64;
+    let mut body = Vec::new();
+    file.read(start, length as usize, &mut body)?;
+    if body.len() as u64 != length || crc32fast::hash(&body) != crc {
+        return Err(damaged());
+    }
+    Ok((start + length, body))
+}

@@ -1,0 +1,157 @@
+//! Counters of the fold: exact and cheap, the same however often the log is replayed.
+
+use crate::record::State;
+use crate::wire::{Reader, put_signed, put_varint};
+use portolan_model::{ArchivePosition, Outcome, Reason, Visit};
+
+const REASONS: usize = 128;
+
+/// What a partition (or several: `add`) has come to. Links that wait to be looked up are not yet
+/// in the first five; `Partition::backlog` counts those.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stats {
+    pub known: u64,
+    pub due: u64,
+    pub visited: u64,
+    pub failed: u64,
+    pub excluded: u64,
+    /// Observations of links, repeats included.
+    pub observations: u64,
+    /// Attempts at a URL, whatever came of them; not what was excluded without asking.
+    pub requests: u64,
+    pub retries: u64,
+    /// Documents archived.
+    pub pages: u64,
+    pub duplicates: u64,
+    pub wire_bytes: u64,
+    pub body_bytes: u64,
+    /// Answers by hundreds of their status; 0 is none.
+    pub by_status_class: [u64; 6],
+    /// URLs by the reason that they are not due or visited, indexed by the reason's number.
+    by_reason: Vec<u64>,
+    /// The furthest end of an archived visit: file and offset.
+    pub archive_end: Option<(u32, u64)>,
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        Self {
+            known: 0,
+            due: 0,
+            visited: 0,
+            failed: 0,
+            excluded: 0,
+            observations: 0,
+            requests: 0,
+            retries: 0,
+            pages: 0,
+            duplicates: 0,
+            wire_bytes: 0,
+            body_bytes: 0,
+            by_status_class: [0; 6],
+            by_reason: vec![0; REASONS],
+            archive_end: None,
+        }
+    }
+}
+
+impl Stats {
+    pub fn by_reason(&self, reason: Reason) -> u64 {
+        self.by_reason[reason as usize % REASONS]
+    }
+
+    pub fn add(&mut self, other: &Stats) {
+        let archive_end = self.archive_end.max(other.archive_end);
+        for (sum, number) in self.numbers_mut().into_iter().zip(other.numbers()) {
+            *sum += number;
+        }
+        self.archive_end = archive_end;
+    }
+
+    pub(crate) fn enter(&mut self, state: State, reason: u8) {
+        *self.in_state(state) += 1;
+        if reason != 0 {
+            self.by_reason[reason as usize % REASONS] += 1;
+        }
+    }
+
+    pub(crate) fn leave(&mut self, state: State, reason: u8) {
+        *self.in_state(state) -= 1;
+        if reason != 0 {
+            self.by_reason[reason as usize % REASONS] -= 1;
+        }
+    }
+
+    fn in_state(&mut self, state: State) -> &mut u64 {
+        match state {
+            State::Due => &mut self.due,
+            State::Visited => &mut self.visited,
+            State::Failed => &mut self.failed,
+            State::Excluded => &mut self.excluded,
+        }
+    }
+
+    pub(crate) fn visit(&mut self, visit: &Visit) {
+        self.requests += u64::from(is_request(visit));
+        self.retries += u64::from(matches!(visit.outcome, Outcome::Retry(_)));
+        self.pages += u64::from(visit.is_document());
+        self.duplicates += u64::from(visit.duplicate_of.is_some());
+        self.wire_bytes += visit.wire_bytes;
+        self.body_bytes += visit.body_bytes;
+        let class = usize::from(visit.status / 100);
+        self.by_status_class[if class < 6 { class } else { 0 }] += 1;
+        if let Some(ArchivePosition { file, end, .. }) = visit.archive {
+            self.archive_end = self.archive_end.max(Some((file, end)));
+        }
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        for number in self.numbers() {
+            put_varint(out, number);
+        }
+        put_signed(
+            out,
+            self.archive_end.map_or(-1, |(file, _)| i64::from(file)),
+        );
+        put_varint(out, self.archive_end.map_or(0, |(_, end)| end));
+    }
+
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+        let mut stats = Self::default();
+        for number in stats.numbers_mut() {
+            *number = reader.varint()?;
+        }
+        let (file, end) = (reader.signed()?, reader.varint()?);
+        stats.archive_end = u32::try_from(file).ok().map(|file| (file, end));
+        Some(stats)
+    }
+
+    fn numbers(&self) -> Vec<u64> {
+        self.clone().numbers_mut().into_iter().map(|n| *n).collect()
+    }
+
+    fn numbers_mut(&mut self) -> Vec<&mut u64> {
+        let mut numbers = vec![
+            &mut self.known,
+            &mut self.due,
+            &mut self.visited,
+            &mut self.failed,
+            &mut self.excluded,
+            &mut self.observations,
+            &mut self.requests,
+            &mut self.retries,
+            &mut self.pages,
+            &mut self.duplicates,
+            &mut self.wire_bytes,
+            &mut self.body_bytes,
+        ];
+        numbers.extend(&mut self.by_status_class);
+        numbers.extend(&mut self.by_reason);
+        numbers
+    }
+}
+
+/// Was the server (or the network) asked?
+pub(crate) fn is_request(visit: &Visit) -> bool {
+    visit.status != 0 || !matches!(visit.outcome, Outcome::Excluded(_))
+}

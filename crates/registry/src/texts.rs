@@ -1,0 +1,217 @@
+//! The texts of all known URLs, in the order in which they became known, with how each was first
+//! found. A record points at its text.
+
+use crate::error::{RegistryError, Result};
+use crate::files::AppendFile;
+use crate::wire::{Reader, put_bytes, put_u64, put_varint};
+use portolan_model::{DocId, LinkKind};
+use std::path::PathBuf;
+
+/// Most texts are read with one call.
+const FIRST_READ_BYTES: usize = 256;
+/// No text is longer than this and its header.
+const MAX_READ_BYTES: usize = 16 << 20;
+/// How far back the page that a text was found on may be named.
+const MAX_BACK_BYTES: u64 = 1 << 20;
+
+const FROM_NONE: u8 = 0;
+const FROM_HERE: u8 = 1 << 4;
+const FROM_BACK: u8 = 2 << 4;
+
+#[derive(Debug)]
+pub(crate) struct Texts {
+    file: AppendFile,
+    /// Where the page that links are coming from was last spelled out.
+    last_from: Option<(DocId, u64)>,
+}
+
+/// How a URL was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Finding {
+    pub(crate) kind: LinkKind,
+    pub(crate) depth: u16,
+    pub(crate) hops: u8,
+    pub(crate) from: Option<DocId>,
+}
+
+impl Texts {
+    pub(crate) fn open(path: PathBuf, length: u64, read_only: bool) -> Result<Self> {
+        Ok(Self {
+            file: AppendFile::open(path, length, read_only)?,
+            last_from: None,
+        })
+    }
+
+    pub(crate) fn file(&mut self) -> &mut AppendFile {
+        &mut self.file
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.file.len()
+    }
+
+    pub(crate) fn ram_bytes(&self) -> usize {
+        self.file.ram_bytes()
+    }
+
+    pub(crate) fn append(&mut self, url: &str, finding: Finding) -> Result<u64> {
+        let last = self.last_from;
+        let here = self.file.len();
+        let (mode, back) = match (finding.from, last) {
+            (None, _) => (FROM_NONE, 0),
+            (Some(from), Some((known, at))) if from == known && here - at < MAX_BACK_BYTES => {
+                (FROM_BACK, here - at)
+            }
+            (Some(_), _) => (FROM_HERE, 0),
+        };
+        let offset = self.file.append(|out| {
+            out.push(finding.kind as u8 | mode);
+            match (mode, finding.from) {
+                (FROM_HERE, Some(from)) => put_u64(out, from.0),
+                (FROM_BACK, _) => put_varint(out, back),
+                _ => {}
+            }
+            out.push(finding.hops);
+            put_varint(out, u64::from(finding.depth));
+            put_bytes(out, url.as_bytes());
+        })?;
+        if mode == FROM_HERE {
+            self.last_from = finding.from.map(|from| (from, offset));
+        }
+        Ok(offset)
+    }
+
+    /// The text at `offset`, which must be that of `doc`, and how it was found. Which page it was
+    /// found on is told by `read_from`.
+    pub(crate) fn read(&self, offset: u64, doc: u64) -> Result<(String, Finding)> {
+        let mut bytes = Vec::new();
+        let mut length = FIRST_READ_BYTES;
+        loop {
+            self.file.read(offset, length, &mut bytes)?;
+            if let Some((url, finding, _)) = parse(&bytes)
+                && DocId::of(url).0 == doc
+            {
+                return Ok((url.to_owned(), finding));
+            }
+            if bytes.len() < length || length >= MAX_READ_BYTES {
+                return Err(RegistryError::corrupt(
+                    self.file.path(),
+                    offset,
+                    format!("the URL of {:?} is not there", DocId(doc)),
+                ));
+            }
+            length *= 16;
+        }
+    }
+
+    /// The page that the text at `offset` was found on.
+    pub(crate) fn read_from(&self, offset: u64) -> Result<Option<DocId>> {
+        let mut bytes = Vec::new();
+        let mut at = offset;
+        // A text either names the page or points at one that does.
+        for _ in 0..2 {
+            self.file.read(at, 16, &mut bytes)?;
+            let reader = &mut Reader::new(&bytes);
+            let found = match reader.byte().map(|byte| byte & 0xf0) {
+                Some(FROM_NONE) => return Ok(None),
+                Some(FROM_HERE) => reader.u64().map(Some),
+                Some(FROM_BACK) => {
+                    let back = reader.varint().filter(|&back| back <= at && back > 0);
+                    at -= back.unwrap_or(0);
+                    back.map(|_| None)
+                }
+                _ => None,
+            };
+            match found {
+                Some(Some(from)) => return Ok(Some(DocId(from))),
+                Some(None) => {}
+                None => break,
+            }
+        }
+        Err(RegistryError::corrupt(
+            self.file.path(),
+            offset,
+            "a URL's origin cannot be read",
+        ))
+    }
+}
+
+fn parse(bytes: &[u8]) -> Option<(&str, Finding, usize)> {
+    let reader = &mut Reader::new(bytes);
+    let head = reader.byte()?;
+    match head & 0xf0 {
+        FROM_NONE => {}
+        FROM_HERE => {
+            reader.u64()?;
+        }
+        FROM_BACK => {
+            reader.varint()?;
+        }
+        _ => return None,
+    }
+    let hops = reader.byte()?;
+    let depth = reader.narrow()?;
+    let url = std::str::from_utf8(reader.bytes()?).ok()?;
+    let finding = Finding {
+        kind: LinkKind::from_u8(head & 0x0f)?,
+        depth,
+        hops,
+        from: None,
+    };
+    Some((url, finding, bytes.len() - reader.left()))
+}
+
+/// The host name in a canonical URL: no scheme, no port.
+pub(crate) fn host_name(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let authority = &rest[..end];
+    match authority.strip_prefix('[').and_then(|v6| v6.find(']')) {
+        Some(end) => &authority[..end + 2],
+        None => authority
+            .split_once(':')
+            .map_or(authority, |(name, _)| name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_names_lose_scheme_port_and_path() {
+        assert_eq!(host_name("https://a.test/x?y:z"), "a.test");
+        assert_eq!(host_name("http://a.test:8080/"), "a.test");
+        assert_eq!(host_name("http://a.test?q"), "a.test");
+        assert_eq!(host_name("http://[::1]:80/x"), "[::1]");
+    }
+
+    #[test]
+    fn texts_say_where_they_were_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut texts = Texts::open(dir.path().join("urls"), 0, false).unwrap();
+        let finding = |from| Finding {
+            kind: LinkKind::Feed,
+            depth: 300,
+            hops: 2,
+            from,
+        };
+        let cases = [None, Some(DocId(5)), Some(DocId(5)), Some(DocId(6)), None];
+        let mut offsets = Vec::new();
+        for (n, from) in cases.into_iter().enumerate() {
+            let url = format!("http://a.test/{}", "x".repeat(n * 300));
+            offsets.push((texts.append(&url, finding(from)).unwrap(), url, from));
+        }
+        for flushed in [false, true] {
+            if flushed {
+                texts.file().write_out().unwrap();
+            }
+            for (offset, url, from) in &offsets {
+                let (read, found) = texts.read(*offset, DocId::of(url).0).unwrap();
+                assert_eq!((&read, found), (url, finding(None)));
+                assert_eq!(texts.read_from(*offset).unwrap(), *from);
+                assert!(texts.read(*offset, 1).is_err());
+            }
+        }
+    }
+}
