@@ -21,6 +21,8 @@ pub struct Element {
     pub attributes: Vec<(String, String)>,
     /// Inside a TEMPLATE.
     pub inert: bool,
+    /// The tree builder made nothing of the tag.
+    pub dropped: bool,
 }
 
 impl Element {
@@ -88,6 +90,11 @@ impl TokenSink for Sink {
     fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<usize> {
         let tag = match &token {
             Token::TagToken(tag) if tag.kind == TagKind::StartTag => Some(tag.clone()),
+            Token::TagToken(tag) if *tag.name == *"template" => {
+                let open = &self.builder.sink.open_templates;
+                open.set(open.get().saturating_sub(1));
+                None
+            }
             _ => None,
         };
         let before = self.builder.sink.nodes.borrow().len();
@@ -121,6 +128,7 @@ impl TokenSink for Sink {
                 .collect(),
             // For a tag that was dropped; the others are looked up in the tree at the end.
             inert: self.builder.sink.open_templates.get() > 0,
+            dropped: node.is_none(),
         };
         self.made.borrow_mut().push(Made { element, node });
         result
@@ -289,12 +297,6 @@ impl TreeSink for Tree {
     }
 
     fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
-
-    fn pop(&self, node: &usize) {
-        if self.nodes.borrow()[*node].contents.is_some() {
-            self.open_templates.set(self.open_templates.get() - 1);
-        }
-    }
 
     fn get_template_contents(&self, target: &usize) -> usize {
         self.nodes.borrow()[*target].contents.expect("a template")
