@@ -64,6 +64,10 @@ pub(crate) fn push_position(line: &mut String, length: u64, offset: u64, filenam
 /// Offset and length of a whole line of ours; `None` if it is torn.
 pub(crate) fn position_of(line: &[u8]) -> Option<(u64, u64)> {
     let line = std::str::from_utf8(line).ok()?.strip_suffix("\"}\n")?;
+    // The end of a line behind a hole of zeros is no line.
+    if line.bytes().any(|byte| byte.is_ascii_control()) {
+        return None;
+    }
     let (rest, _filename) = line.rsplit_once(", \"filename\": \"")?;
     let (rest, offset) = rest.strip_suffix('"')?.rsplit_once(", \"offset\": \"")?;
     let (_, length) = rest.strip_suffix('"')?.rsplit_once(", \"length\": \"")?;

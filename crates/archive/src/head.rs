@@ -98,14 +98,9 @@ impl<'a> HttpHead<'a> {
 
     /// The media type without parameters, spelled as in the head: what an index line says.
     pub fn media_type(&self) -> Option<&str> {
-        let value = self.content_type.as_deref()?;
         let space = |c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c);
-        Some(
-            value
-                .split(|c| c == ';' || space(c))
-                .next()
-                .unwrap_or_default(),
-        )
+        let value = self.content_type.as_deref()?.trim_start_matches(space);
+        value.split(|c| c == ';' || space(c)).next()
     }
 
     /// True if the line was the Content-Type that counts: the first.

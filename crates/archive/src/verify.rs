@@ -267,7 +267,8 @@ fn read_digests(record: &Record, reader: &mut WarcReader) -> Result<DigestCheck,
         digests.feed(&piece[..read]);
     }
     let found = digests.finish();
-    if record.is_http() && record.block_length != Some(0) && !found.head_whole {
+    if record.is_http() && record.block_length.is_some_and(|length| length > 0) && !found.head_whole
+    {
         check.faults.push(Fault::BadHttpHead);
     }
     if found.chunks_broken && record.header("WARC-Truncated").is_none() {

@@ -1,0 +1,265 @@
+//! After a crash the archive is what was logged, and the index says so.
+
+mod support;
+
+use portolan_archive::{ArchiveError, ArchiveSettings, DurableEnd, WarcWriter, verify};
+use portolan_model::{ArchivePosition, ManualClock};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use support::{AT_MS, builder, files, page, recover, surt, tempdir};
+
+fn durable(position: &ArchivePosition) -> Option<DurableEnd> {
+    Some(DurableEnd {
+        file: position.file,
+        end: position.end,
+    })
+}
+
+/// An archive of `pages` pages left as a crash leaves it: synced, not finished.
+fn crashed(root: &Path, pages: usize, settings: &ArchiveSettings) -> Vec<ArchivePosition> {
+    let (mut writer, _) = recover(root, settings.clone(), None);
+    let mut builder = builder();
+    let positions = (0..pages)
+        .map(|number| writer.append(&page(&mut builder, number)).expect("append"))
+        .collect();
+    writer.sync().expect("sync");
+    positions
+}
+
+fn index_lines(root: &Path) -> Vec<String> {
+    let text = fs::read_to_string(root.join("index.cdxj")).expect("a merged index");
+    text.lines().map(str::to_owned).collect()
+}
+
+fn sound(root: &Path) {
+    for path in files(&root.join("archive")) {
+        let report = verify(&path).expect("readable");
+        assert!(report.is_sound(), "{report:#?}");
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    for dir in ["archive", "index"] {
+        fs::create_dir_all(to.join(dir)).expect("create");
+        for file in files(&from.join(dir)) {
+            let name = file.file_name().expect("a name");
+            fs::copy(&file, to.join(dir).join(name)).expect("copy");
+        }
+    }
+}
+
+/// The file torn at every byte: above what was logged it is cut, below it recovery says so.
+#[test]
+fn every_truncation_point() {
+    let master = tempdir();
+    let positions = crashed(master.path(), 3, &ArchiveSettings::default());
+    let logged = &positions[1];
+    let warc = files(&master.path().join("archive")).remove(0);
+    let part = files(&master.path().join("index")).remove(0);
+    let whole = fs::read(&warc).expect("read");
+    let lines = fs::read(&part).expect("read");
+    let mut expected = None;
+    for length in 0..=whole.len() {
+        let dir = tempdir();
+        copy(master.path(), dir.path());
+        let torn = dir
+            .path()
+            .join("archive")
+            .join(warc.file_name().expect("a name"));
+        fs::write(&torn, &whole[..length]).expect("write");
+        // The part file is torn somewhere else.
+        let part = dir
+            .path()
+            .join("index")
+            .join(part.file_name().expect("a name"));
+        fs::write(&part, &lines[..length * 7919 % (lines.len() + 1)]).expect("write");
+
+        let clock = Arc::new(ManualClock::at(AT_MS));
+        let recovered = WarcWriter::recover(
+            dir.path(),
+            ArchiveSettings::default(),
+            durable(logged),
+            &surt,
+            clock,
+            7,
+        );
+        if (length as u64) < logged.end {
+            let Err(ArchiveError::CutShort {
+                found, logged: end, ..
+            }) = recovered
+            else {
+                panic!("a file cut to {length} was taken for whole");
+            };
+            assert_eq!((found, end), (length as u64, logged.end));
+            continue;
+        }
+        let (writer, recovery) = recovered.expect("recover");
+        assert_eq!(recovery.cut_bytes, length as u64 - logged.end);
+        assert_eq!(recovery.faults, 0);
+        writer.finish().expect("finish");
+        assert_eq!(
+            fs::read(&torn).expect("read"),
+            &whole[..logged.end as usize]
+        );
+        let found = index_lines(dir.path());
+        assert_eq!(found.len(), 2);
+        assert_eq!(expected.get_or_insert_with(|| found.clone()), &found);
+    }
+    println!("{} truncation points", whole.len() + 1);
+}
+
+/// A lost index is written again from the WARC, line by line the same.
+#[test]
+fn the_index_can_be_rebuilt_from_nothing() {
+    let master = tempdir();
+    let positions = crashed(master.path(), 30, &ArchiveSettings::default());
+    let last = positions.last().expect("pages");
+    let mut seen = Vec::new();
+    for damage in 0..3 {
+        let dir = tempdir();
+        copy(master.path(), dir.path());
+        let part = files(&dir.path().join("index")).remove(0);
+        match damage {
+            0 => {}
+            1 => fs::remove_file(&part).expect("remove"),
+            _ => {
+                // A hole of zeros, as file systems leave them after a power cut.
+                let mut bytes = fs::read(&part).expect("read");
+                bytes[2000..4096].fill(0);
+                fs::write(&part, bytes).expect("write");
+            }
+        }
+        let (writer, recovery) = recover(dir.path(), ArchiveSettings::default(), durable(last));
+        assert_eq!(recovery.lines_rebuilt > 0, damage > 0);
+        assert_eq!(writer.finish().expect("finish").entries, 30);
+        seen.push(index_lines(dir.path()));
+    }
+    assert_eq!(seen[0], seen[1]);
+    assert_eq!(seen[0], seen[2]);
+    let mut sorted = seen[0].clone();
+    sorted.sort();
+    assert_eq!(seen[0], sorted);
+}
+
+#[test]
+fn rotation_and_what_lies_behind_the_log() {
+    let settings = ArchiveSettings {
+        rotate_bytes: 3_000,
+        ..ArchiveSettings::default()
+    };
+    let dir = tempdir();
+    let positions = crashed(dir.path(), 40, &settings);
+    let files_before = files(&dir.path().join("archive")).len();
+    assert!(files_before > 4, "{files_before}");
+    let logged = positions[20];
+    // In the middle of a file that was already closed.
+    let (mut writer, recovery) = recover(dir.path(), settings.clone(), durable(&logged));
+    assert!(recovery.files_removed > 0 && recovery.removed_bytes > 0);
+    assert_eq!(
+        files(&dir.path().join("archive")).len(),
+        logged.file as usize + 1
+    );
+
+    let mut builder = builder();
+    let next = writer.append(&page(&mut builder, 21)).expect("append");
+    assert_eq!(next.file, logged.file + 1, "a new run begins a new file");
+    for number in 22..40 {
+        writer.append(&page(&mut builder, number)).expect("append");
+    }
+    let finished = writer.finish().expect("finish");
+    assert_eq!(finished.entries, 40);
+    sound(dir.path());
+    let lines = index_lines(dir.path());
+    for number in 0..40 {
+        let name = format!("/page{number}.html ");
+        assert_eq!(lines.iter().filter(|line| line.contains(&name)).count(), 1);
+    }
+    let names: Vec<_> = files(&dir.path().join("index"));
+    assert!(
+        names
+            .iter()
+            .all(|name| name.extension().is_some_and(|e| e == "cdxj")),
+        "{names:?}"
+    );
+
+    // A finished archive is recovered without a change.
+    let last = finished.files as u32 - 1;
+    let end = fs::metadata(&files(&dir.path().join("archive"))[last as usize])
+        .expect("a file")
+        .len();
+    let (writer, recovery) = recover(dir.path(), settings, Some(DurableEnd { file: last, end }));
+    assert_eq!(recovery, Default::default());
+    assert_eq!(writer.finish().expect("finish").entries, 40);
+    assert_eq!(index_lines(dir.path()), lines);
+}
+
+#[test]
+fn nothing_logged_starts_clean_but_not_over_much() {
+    let dir = tempdir();
+    crashed(dir.path(), 3, &ArchiveSettings::default());
+    fs::write(dir.path().join("archive/notes.txt"), "mine").expect("write");
+    fs::write(dir.path().join("archive/portolan-other.warc.gz"), "mine").expect("write");
+    let careful = ArchiveSettings {
+        discard_limit_bytes: 100,
+        ..ArchiveSettings::default()
+    };
+    let clock = Arc::new(ManualClock::at(AT_MS));
+    let refused = WarcWriter::recover(dir.path(), careful, None, &surt, clock, 7);
+    assert!(matches!(
+        refused,
+        Err(ArchiveError::TooMuchToDiscard { .. })
+    ));
+    assert_eq!(files(&dir.path().join("archive")).len(), 3);
+
+    let (writer, recovery) = recover(dir.path(), ArchiveSettings::default(), None);
+    assert_eq!(recovery.files_removed, 1);
+    assert_eq!(writer.finish().expect("finish").entries, 0);
+    assert_eq!(
+        files(&dir.path().join("archive")).len(),
+        2,
+        "the others' files stay"
+    );
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let dir = tempdir();
+    let logged = Some(DurableEnd { file: 3, end: 10 });
+    let clock = Arc::new(ManualClock::at(AT_MS));
+    let missing = WarcWriter::recover(
+        dir.path(),
+        ArchiveSettings::default(),
+        logged,
+        &surt,
+        clock,
+        7,
+    );
+    assert!(matches!(
+        missing,
+        Err(ArchiveError::FileMissing { number: 3, .. })
+    ));
+}
+
+#[test]
+fn bad_settings_are_refused() {
+    for settings in [
+        ArchiveSettings {
+            prefix: "../x".to_owned(),
+            ..ArchiveSettings::default()
+        },
+        ArchiveSettings {
+            prefix: String::new(),
+            ..ArchiveSettings::default()
+        },
+        ArchiveSettings {
+            compression_level: 13,
+            ..ArchiveSettings::default()
+        },
+    ] {
+        let dir = tempdir();
+        let clock = Arc::new(ManualClock::at(AT_MS));
+        let refused = WarcWriter::recover(dir.path(), settings, None, &surt, clock, 7);
+        assert!(matches!(refused, Err(ArchiveError::Setting(_))));
+    }
+}
