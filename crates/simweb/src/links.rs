@@ -2,6 +2,7 @@
 
 use crate::plan::{BLOCK, Role, Via, trunk_of};
 use crate::seed::Draw;
+use crate::spec::Oddity;
 use crate::web::Web;
 
 /// Hosts that a sound host's home page links to as its children.
@@ -49,8 +50,15 @@ impl Web {
         if page.is_multiple_of(BLOCK) {
             self.tree_links(host, page, out);
         }
+        let surely_read = self.links_are_sure(host, page);
         while out.len() < degree {
-            let link = if draw.chance(self.spec.links.off_host_share) {
+            let link = if !surely_read {
+                Link {
+                    host,
+                    page: trunk_of(self.near_page(host, page, &mut draw)),
+                    via: None,
+                }
+            } else if draw.chance(self.spec.links.off_host_share) {
                 self.off_host_link(host, &mut draw)
             } else {
                 let page = self.near_page(host, page, &mut draw);
@@ -62,6 +70,13 @@ impl Web {
             };
             out.push(link);
         }
+    }
+
+    /// Whether every crawler reads the page's links. Where the answer is damaged or its type is in doubt some do not; such
+    /// pages link only to what is known anyway, or the truth would depend on taste.
+    fn links_are_sure(&self, host: u32, page: u32) -> bool {
+        let doubtful = matches!(self.plan(host, page).role, Role::WrongType | Role::NoType);
+        !doubtful && !self.oddity(host, page).is_some_and(Oddity::damages)
     }
 
     /// Children of a trunk page in the tree of its host, and of a home page in the tree of hosts.

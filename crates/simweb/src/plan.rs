@@ -284,6 +284,72 @@ fn plan_pages(spec: &WebSpec, host: u32, sitemap: bool, feed: bool) -> Vec<PageP
     pages
 }
 
+/// What a page that is not of the trunk can be, with the share of such pages that are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Redirect,
+    Error,
+    Duplicate,
+    NearDuplicate,
+    Text,
+    Binary,
+    WrongType,
+    NoType,
+    NoIndex,
+    Japanese,
+    Forbidden,
+    AllowedException,
+    SitemapOnly,
+    FeedOnly,
+    Gate,
+    Nofollow,
+    Image,
+    Plain,
+}
+
+fn choices(spec: &WebSpec) -> [(f64, Choice); 17] {
+    let (c, d) = (&spec.content, &spec.discovery);
+    [
+        (spec.faults.redirect_share, Choice::Redirect),
+        (spec.faults.error_share, Choice::Error),
+        (c.duplicate_share, Choice::Duplicate),
+        (c.near_duplicate_share, Choice::NearDuplicate),
+        (c.text_share, Choice::Text),
+        (c.binary_share, Choice::Binary),
+        (c.wrong_type_share, Choice::WrongType),
+        (c.no_type_share, Choice::NoType),
+        (c.noindex_share, Choice::NoIndex),
+        (c.japanese_share, Choice::Japanese),
+        (spec.robots.forbidden_share, Choice::Forbidden),
+        (
+            spec.robots.allowed_exception_share,
+            Choice::AllowedException,
+        ),
+        (d.sitemap_only_share, Choice::SitemapOnly),
+        (d.feed_only_share, Choice::FeedOnly),
+        (d.gate_share, Choice::Gate),
+        (d.nofollow_share, Choice::Nofollow),
+        (d.image_share, Choice::Image),
+    ]
+}
+
+/// The shares of pages that are special in some way, added up: must leave room for plain ones.
+pub(crate) fn special_share(spec: &WebSpec) -> f64 {
+    choices(spec).iter().map(|(share, _)| share).sum()
+}
+
+fn choose(spec: &WebSpec, draw: &mut Draw) -> Choice {
+    let mut left = draw.unit();
+    let fits = |(share, choice): (f64, Choice)| {
+        left -= share;
+        (left < 0.0).then_some(choice)
+    };
+    choices(spec)
+        .into_iter()
+        .find_map(fits)
+        .unwrap_or(Choice::Plain)
+}
+
 /// Puts one page, or a page and the companions only it leads to, into up to `room` places.
 fn place(
     spec: &WebSpec,
@@ -293,95 +359,76 @@ fn place(
     sitemap: bool,
     feed: bool,
 ) {
-    let (c, d) = (&spec.content, &spec.discovery);
-    let mut left = draw.unit();
-    let mut falls_in = |share: f64| {
-        left -= share;
-        left < 0.0
-    };
+    let mut choice = choose(spec, draw);
+    let pair = matches!(
+        choice,
+        Choice::Japanese | Choice::Gate | Choice::Nofollow | Choice::Image
+    );
+    let unlisted = choice == Choice::SitemapOnly && !sitemap || choice == Choice::FeedOnly && !feed;
+    if pair && room < 2 || unlisted {
+        choice = Choice::Plain;
+    }
+    if choice == Choice::Redirect {
+        return place_redirect(draw, pages, room);
+    }
     let mut put = |role, path| pages.push(PagePlan { role, path });
-    if falls_in(spec.faults.redirect_share) {
-        place_redirect(draw, pages, room);
-    } else if falls_in(spec.faults.error_share) {
-        let all: &[Fault] = if spec.faults.errors.is_empty() {
-            &Fault::ALL
-        } else {
-            &spec.faults.errors
-        };
-        put(
-            Role::Error(all[draw.below(all.len() as u32) as usize]),
-            usual_path(draw),
-        );
-    } else if falls_in(c.duplicate_share) {
-        put(
-            Role::Duplicate(draw.below(groups(spec, c.duplicate_share))),
-            usual_path(draw),
-        );
-    } else if falls_in(c.near_duplicate_share) {
-        put(
-            Role::NearDuplicate(draw.below(groups(spec, c.near_duplicate_share))),
-            usual_path(draw),
-        );
-    } else if falls_in(c.text_share) {
-        put(Role::Text, PathClass::Text);
-    } else if falls_in(c.binary_share) {
-        put(Role::Binary, PathClass::Pdf);
-    } else if falls_in(c.wrong_type_share) {
-        put(Role::WrongType, PathClass::Folder);
-    } else if falls_in(c.no_type_share) {
-        put(Role::NoType, PathClass::Folder);
-    } else if falls_in(c.noindex_share) {
-        put(Role::NoIndex, PathClass::Folder);
-    } else if falls_in(c.japanese_share) && room >= 2 {
-        let via = JAPANESE[draw.below(JAPANESE.len() as u32) as usize];
-        put(Role::Gate(via), PathClass::Folder);
-        // In the mixed page no decoder can be sure of a path's letters; there, what counts is to find the link.
-        let path = if via == Via::MixedJapanese {
-            PathClass::Flat
-        } else {
-            PathClass::Kana
-        };
-        put(Role::Hidden(via), path);
-    } else if falls_in(spec.robots.forbidden_share) {
-        let path = match draw.below(3) {
-            0 => PathClass::Private,
-            1 => PathClass::Secret,
-            _ => PathClass::Tmp,
-        };
-        put(Role::Html, path);
-    } else if falls_in(spec.robots.allowed_exception_share) {
-        put(
+    let mut pick = |n: usize| draw.below(n as u32) as usize;
+    match choice {
+        Choice::Error => {
+            let all: &[Fault] = if spec.faults.errors.is_empty() {
+                &Fault::ALL
+            } else {
+                &spec.faults.errors
+            };
+            put(Role::Error(all[pick(all.len())]), usual_path(draw));
+        }
+        Choice::Duplicate => {
+            let group = draw.below(groups(spec, spec.content.duplicate_share));
+            put(Role::Duplicate(group), usual_path(draw));
+        }
+        Choice::NearDuplicate => {
+            let group = draw.below(groups(spec, spec.content.near_duplicate_share));
+            put(Role::NearDuplicate(group), usual_path(draw));
+        }
+        Choice::Text => put(Role::Text, PathClass::Text),
+        Choice::Binary => put(Role::Binary, PathClass::Pdf),
+        Choice::WrongType => put(Role::WrongType, PathClass::Folder),
+        Choice::NoType => put(Role::NoType, PathClass::Folder),
+        Choice::NoIndex => put(Role::NoIndex, PathClass::Folder),
+        Choice::Forbidden => {
+            put(
+                Role::Html,
+                [PathClass::Private, PathClass::Secret, PathClass::Tmp][pick(3)],
+            );
+        }
+        Choice::AllowedException => put(
             Role::Html,
-            if draw.chance(0.5) {
-                PathClass::PrivateOpen
-            } else {
-                PathClass::TmpOpen
-            },
-        );
-    } else if falls_in(d.sitemap_only_share) && sitemap {
-        put(Role::Hidden(Via::Sitemap), PathClass::Folder);
-    } else if falls_in(d.feed_only_share) && feed {
-        put(Role::Hidden(Via::Feed), PathClass::Folder);
-    } else if falls_in(d.gate_share) && room >= 2 {
-        let via = GATES[draw.below(GATES.len() as u32) as usize];
-        put(Role::Gate(via), PathClass::Folder);
-        put(
-            Role::Hidden(via),
-            if via == Via::BaseHref {
-                PathClass::UnderBase
-            } else {
-                PathClass::Folder
-            },
-        );
-    } else if falls_in(d.nofollow_share) && room >= 2 {
-        let via = NOFOLLOW[draw.below(NOFOLLOW.len() as u32) as usize];
-        put(Role::Gate(via), PathClass::Folder);
-        put(Role::Hidden(via), PathClass::Folder);
-    } else if falls_in(d.image_share) && room >= 2 {
-        put(Role::Gate(Via::Image), PathClass::Folder);
-        put(Role::Hidden(Via::Image), PathClass::Image);
-    } else {
-        put(Role::Html, usual_path(draw));
+            [PathClass::PrivateOpen, PathClass::TmpOpen][pick(2)],
+        ),
+        Choice::SitemapOnly => put(Role::Hidden(Via::Sitemap), PathClass::Folder),
+        Choice::FeedOnly => put(Role::Hidden(Via::Feed), PathClass::Folder),
+        Choice::Japanese | Choice::Gate | Choice::Nofollow | Choice::Image => {
+            let via = match choice {
+                Choice::Japanese => JAPANESE[pick(JAPANESE.len())],
+                Choice::Gate => GATES[pick(GATES.len())],
+                Choice::Nofollow => NOFOLLOW[pick(NOFOLLOW.len())],
+                _ => Via::Image,
+            };
+            put(Role::Gate(via), PathClass::Folder);
+            put(Role::Hidden(via), hidden_path(via));
+        }
+        Choice::Plain | Choice::Redirect => put(Role::Html, usual_path(draw)),
+    }
+}
+
+fn hidden_path(via: Via) -> PathClass {
+    match via {
+        // In the mixed page no decoder can be sure of a path's letters; there, what counts is to find the link.
+        Via::MixedJapanese => PathClass::Flat,
+        Via::Iso2022Jp | Via::EucJp | Via::ShiftJis => PathClass::Kana,
+        Via::BaseHref => PathClass::UnderBase,
+        Via::Image => PathClass::Image,
+        _ => PathClass::Folder,
     }
 }
 
