@@ -21,6 +21,12 @@ pub(crate) struct BodyPlan {
 }
 
 pub(crate) fn plan(head: &Head, method: Method, oddities: &mut Oddities) -> BodyPlan {
+    if head.version() == Version::Http09 {
+        return BodyPlan {
+            framing: Framing::Close,
+            keep_alive: false,
+        };
+    }
     let mut keep_alive = wants_keep_alive(head);
     if method == Method::Head || matches!(head.status(), 100..200 | 204 | 304) {
         return BodyPlan {

@@ -1,35 +1,24 @@
 //! One HTTP/1.x connection: sends a request, takes the answer whatever shape it has. One request at
 //! a time; redirects, retries and politeness are the caller's.
 
-use super::chunked::{Chunked, Progress};
-use super::deadline::Deadline;
+use super::body::{BodyReader, Ended};
 use super::framing::{BodyPlan, Framing, plan};
-use super::head::{Head, Version};
+use super::head::Head;
 use super::oddity::{Oddities, Oddity};
 use super::request::{Method, Origin, Request};
 use super::response::{BodySink, Response, Timings};
 use super::stream::{ReadEnd, Stream};
+use super::wire::{READ_BYTES, Sent, Wire};
 use super::{HttpSettings, elapsed_ms, lost};
 use crate::NetError;
-use portolan_model::Truncation;
-use std::future::{Future, poll_fn};
-use std::ops::ControlFlow;
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
-/// Read at least so much at once, space permitting.
-const READ_BYTES: usize = 32 * 1024;
-/// A promised length is believed, as far as memory goes, only so far.
-const MAX_RESERVED_BYTES: u64 = 256 * 1024;
 /// So many 1xx answers before the real one are skipped.
 const MAX_INTERIM_ANSWERS: u32 = 16;
 
 pub(crate) struct Http1 {
-    stream: Stream,
-    deadline: Deadline,
+    wire: Wire,
     /// May another request be sent? False while one is under way, so that a request that was
     /// dropped half-way leaves no usable connection behind.
     open: bool,
@@ -41,8 +30,7 @@ pub(crate) struct Http1 {
 impl Http1 {
     pub(crate) fn new(stream: Stream, settings: &HttpSettings) -> Self {
         Self {
-            stream,
-            deadline: Deadline::new(),
+            wire: Wire::new(stream),
             open: true,
             served: 0,
             idle_since: Instant::now(),
@@ -61,20 +49,19 @@ impl Http1 {
         request: &Request<'_>,
         sink: &mut dyn BodySink,
     ) -> Result<Response, NetError> {
-        if !self.open || (self.served > 0 && self.is_stale().await) {
+        if !self.open || (self.served > 0 && self.wire.is_stale().await) {
             self.open = false;
             return Err(lost("it was closed while idle", true));
         }
         self.open = false;
         let request_head = request.write_head(origin, settings, true);
         let started = Instant::now();
-        self.deadline.start(
+        self.wire.deadline.start(
             started,
             Duration::from_millis(settings.request_timeout_ms),
             Duration::from_millis(settings.first_byte_timeout_ms),
         );
-        // A server may answer and close before it has read the request: what it said counts.
-        let sent = self.send(&request_head, settings).await?;
+        let sent = self.wire.send(&request_head).await;
         let mut buffer = Vec::with_capacity(READ_BYTES);
         let mut oddities = Oddities::default();
         let (head, head_bytes) = self
@@ -82,50 +69,41 @@ impl Http1 {
             .await?;
         let first_byte_ms = elapsed_ms(started);
 
-        let body_plan = match head.version() {
-            Version::Http09 => BodyPlan {
-                framing: Framing::Close,
-                keep_alive: false,
-            },
-            _ => plan(&head, request.method, &mut oddities),
-        };
-        if body_plan.framing == Framing::Empty && !buffer.is_empty() {
+        let BodyPlan {
+            framing,
+            keep_alive,
+        } = plan(&head, request.method, &mut oddities);
+        if framing == Framing::Empty && !buffer.is_empty() {
             oddities.add(match request.method {
                 Method::Head => Oddity::BodyAfterHead,
                 Method::Get => Oddity::WrongContentLength,
             });
         }
-        let mut reading = Reading {
-            max_bytes: settings.max_body_bytes,
+        let unwanted = sink.head(&head).is_break() && framing != Framing::Empty;
+        let mut reader = BodyReader {
+            wire: &mut self.wire,
+            sink,
             wire_bytes: (head_bytes + buffer.len()) as u64,
             body: buffer,
-            ended: None,
+            max_bytes: settings.max_body_bytes,
+            max_trailer_bytes: settings.max_head_bytes,
+            read_timeout: Duration::from_millis(settings.read_timeout_ms),
             oddities,
         };
-        if sink.head(&head).is_break() && body_plan.framing != Framing::Empty {
-            reading.stop(Ended::TooLong);
-            reading.body.clear();
-        }
-        let read_timeout = Duration::from_millis(settings.read_timeout_ms);
-        self.deadline.allow_silence(Instant::now(), read_timeout);
-        match body_plan.framing {
-            Framing::Empty => reading.end_empty(),
-            Framing::Length(length) => {
-                self.read_length(&mut reading, length, read_timeout, sink)
-                    .await
-            }
-            Framing::Chunked => {
-                let chunked = Chunked::new(settings.max_head_bytes);
-                self.read_chunked(&mut reading, chunked, read_timeout, sink)
-                    .await
-            }
-            Framing::Close => {
-                self.read_to_close(&mut reading, 0, read_timeout, sink)
-                    .await
-            }
-        }
+        let ended = if unwanted {
+            reader.body.clear();
+            Ended::TooLong
+        } else {
+            reader.read(framing).await
+        };
+        let BodyReader {
+            body,
+            wire_bytes,
+            oddities,
+            ..
+        } = reader;
         self.served += 1;
-        if reading.ended == Some(Ended::Whole) && body_plan.keep_alive {
+        if ended == Ended::Whole && keep_alive {
             self.open = true;
             self.idle_since = Instant::now();
             if let Some(limit) = keep_alive_timeout(&head) {
@@ -134,45 +112,18 @@ impl Http1 {
         }
         Ok(Response {
             request_head,
-            chunked: body_plan.framing == Framing::Chunked,
-            truncated: reading.ended.and_then(Ended::truncation),
-            oddities: reading.oddities,
+            head,
+            body,
+            chunked: framing == Framing::Chunked,
+            truncated: ended.truncation(),
+            oddities,
             timings: Timings {
                 connect_ms: 0,
                 first_byte_ms,
                 total_ms: elapsed_ms(started),
             },
-            wire_bytes: reading.wire_bytes,
-            body: reading.body,
-            head,
+            wire_bytes,
         })
-    }
-
-    /// Did anything happen on the idle connection? Either it was closed, or bytes came that nobody
-    /// asked for; both make it useless. Costs no system call where nothing happened.
-    async fn is_stale(&mut self) -> bool {
-        let mut scratch = [0; 1];
-        let mut read = pin!(self.stream.read(&mut scratch));
-        poll_fn(|cx| Poll::Ready(read.as_mut().poll(cx).is_ready())).await
-    }
-
-    /// True if the whole request was taken; false if the server has closed its side.
-    async fn send(&mut self, bytes: &[u8], settings: &HttpSettings) -> Result<bool, NetError> {
-        let Self {
-            stream, deadline, ..
-        } = self;
-        let write = async {
-            stream.write_all(bytes).await?;
-            stream.flush().await
-        };
-        match deadline.race(write).await {
-            Some(Ok(())) => Ok(true),
-            Some(Err(_)) => Ok(false),
-            None => Err(NetError::Timeout {
-                waiting_for: "the server to take the request",
-                after_ms: settings.first_byte_timeout_ms,
-            }),
-        }
     }
 
     /// The head, and how many bytes it and all before it took; `buffer` keeps what came after it.
@@ -181,8 +132,15 @@ impl Http1 {
         buffer: &mut Vec<u8>,
         settings: &HttpSettings,
         oddities: &mut Oddities,
-        sent: bool,
+        sent: Sent,
     ) -> Result<(Head, usize), NetError> {
+        if sent == Sent::TimedOut {
+            return Err(NetError::Timeout {
+                waiting_for: "the server to take the request",
+                after_ms: settings.first_byte_timeout_ms,
+            });
+        }
+        // Otherwise read: a server may answer and close before it has taken the whole request.
         let (mut start, mut searched, mut interim, mut skipped) = (0, 0, 0, 0);
         loop {
             while matches!(buffer.get(start), Some(b'\r' | b'\n')) {
@@ -221,7 +179,7 @@ impl Http1 {
                 continue;
             }
             searched = buffer.len();
-            match self.read(buffer).await {
+            match self.wire.read(buffer).await {
                 Ok(_) => {}
                 Err(ReadEnd::TimedOut) => {
                     return Err(NetError::Timeout {
@@ -239,8 +197,8 @@ impl Http1 {
                     let nothing_came = buffer.is_empty() && interim == 0;
                     let detail = match (&end, nothing_came, sent) {
                         (ReadEnd::Failed(error), ..) => error.to_string(),
-                        (_, true, false) => "it was closed before the request was sent".to_owned(),
-                        (_, true, true) => "it was closed before an answer came".to_owned(),
+                        (_, true, Sent::Whole) => "it was closed before an answer came".to_owned(),
+                        (_, true, _) => "it was closed before the request was sent".to_owned(),
                         (_, false, _) => "it was closed within the answer's head".to_owned(),
                     };
                     return Err(lost(&detail, nothing_came && self.served > 0));
@@ -265,244 +223,6 @@ impl Http1 {
         *oddities = Oddities::default();
         oddities.add(Oddity::Http09);
         Ok((Head::http09(), 0))
-    }
-
-    async fn read_length(
-        &mut self,
-        reading: &mut Reading,
-        length: u64,
-        read_timeout: Duration,
-        sink: &mut dyn BodySink,
-    ) {
-        let wanted = length.min(reading.max_bytes);
-        let mut shown = 0;
-        while reading.ended.is_none() {
-            let have = (reading.body.len() as u64).min(wanted) as usize;
-            if shown < have {
-                let flow = sink.body(&reading.body[shown..have]);
-                shown = have;
-                if flow.is_break() && (have as u64) < length {
-                    reading.stop(Ended::TooLong);
-                    break;
-                }
-            }
-            if have as u64 == wanted {
-                let extra = reading.body.len() - have;
-                reading.body.truncate(have);
-                if extra > 0 && wanted == length {
-                    reading.oddities.add(Oddity::WrongContentLength);
-                }
-                reading.stop(match (wanted < length, extra) {
-                    (true, _) => Ended::TooLong,
-                    (false, 0) => Ended::Whole,
-                    (false, _) => Ended::WholeAndMore,
-                });
-                break;
-            }
-            let missing = (wanted - have as u64).min(MAX_RESERVED_BYTES) as usize;
-            if reading.body.capacity() - reading.body.len() < missing {
-                reading.body.reserve(missing);
-            }
-            if let Err(end) = self.read_on(reading, read_timeout).await {
-                if matches!(end, ReadEnd::Closed | ReadEnd::ClosedUnclean) {
-                    reading.oddities.add(Oddity::WrongContentLength);
-                }
-                reading.stop(Ended::early(&end));
-            }
-        }
-        reading.body.truncate(shown);
-    }
-
-    async fn read_chunked(
-        &mut self,
-        reading: &mut Reading,
-        mut chunked: Chunked,
-        read_timeout: Duration,
-        sink: &mut dyn BodySink,
-    ) {
-        let mut shown = 0;
-        while reading.ended.is_none() {
-            let progress = chunked.decode(&mut reading.body);
-            if progress == Progress::Broken && !chunked.seen_chunk() {
-                reading.oddities.add(Oddity::BadChunking);
-                return self.read_to_close(reading, 0, read_timeout, sink).await;
-            }
-            let decoded = chunked.decoded();
-            let have = (decoded as u64).min(reading.max_bytes) as usize;
-            let flow = if shown < have {
-                sink.body(&reading.body[shown..have])
-            } else {
-                ControlFlow::Continue(())
-            };
-            shown = have;
-            if chunked.odd || progress == Progress::Broken {
-                reading.oddities.add(Oddity::BadChunking);
-            }
-            if have < decoded {
-                reading.stop(Ended::TooLong);
-                break;
-            }
-            match progress {
-                Progress::Done { extra: 0 } => reading.stop(Ended::Whole),
-                Progress::Done { .. } => {
-                    reading.oddities.add(Oddity::WrongContentLength);
-                    reading.stop(Ended::WholeAndMore);
-                }
-                Progress::Broken => reading.stop(if chunked.data_complete() {
-                    Ended::WholeAndMore
-                } else {
-                    Ended::Lost
-                }),
-                Progress::More if flow.is_break() => reading.stop(Ended::TooLong),
-                Progress::More => {
-                    reading.make_room();
-                    if let Err(end) = self.read_on(reading, read_timeout).await {
-                        if !matches!(end, ReadEnd::TimedOut) || chunked.data_complete() {
-                            reading.oddities.add(Oddity::BadChunking);
-                        }
-                        reading.stop(if chunked.data_complete() {
-                            Ended::WholeAndMore
-                        } else {
-                            Ended::early(&end)
-                        });
-                    }
-                }
-            }
-        }
-        reading.body.truncate(shown);
-    }
-
-    async fn read_to_close(
-        &mut self,
-        reading: &mut Reading,
-        mut shown: usize,
-        read_timeout: Duration,
-        sink: &mut dyn BodySink,
-    ) {
-        while reading.ended.is_none() {
-            let have = (reading.body.len() as u64).min(reading.max_bytes) as usize;
-            let mut flow = ControlFlow::Continue(());
-            if shown < have {
-                flow = sink.body(&reading.body[shown..have]);
-                shown = have;
-            }
-            if flow.is_break() || have < reading.body.len() {
-                reading.stop(Ended::TooLong);
-                break;
-            }
-            reading.make_room();
-            match self.read_on(reading, read_timeout).await {
-                Ok(()) => {}
-                Err(ReadEnd::Closed) => reading.stop(Ended::WholeAndMore),
-                Err(ReadEnd::ClosedUnclean) => {
-                    reading.oddities.add(Oddity::NoCloseNotify);
-                    reading.stop(Ended::WholeAndMore);
-                }
-                Err(end) => reading.stop(Ended::early(&end)),
-            }
-        }
-        reading.body.truncate(shown);
-    }
-
-    /// More of the body, within the read timeout.
-    async fn read_on(
-        &mut self,
-        reading: &mut Reading,
-        read_timeout: Duration,
-    ) -> Result<(), ReadEnd> {
-        let read = self.read(&mut reading.body).await?;
-        reading.wire_bytes += read.bytes as u64;
-        self.deadline.allow_silence(read.at, read_timeout);
-        Ok(())
-    }
-
-    /// Whatever is there, into the spare room of `into`.
-    async fn read(&mut self, into: &mut Vec<u8>) -> Result<Read, ReadEnd> {
-        if into.capacity() == into.len() {
-            into.reserve(READ_BYTES);
-        }
-        let Self {
-            stream, deadline, ..
-        } = self;
-        match deadline.race(stream.read_buf(into)).await {
-            None => Err(ReadEnd::TimedOut),
-            Some(Ok(0)) => Err(ReadEnd::Closed),
-            Some(Err(error)) => Err(ReadEnd::from(error)),
-            Some(Ok(bytes)) => {
-                let at = Instant::now();
-                // A server that never pauses would never let the timer be asked.
-                if deadline.has_passed(at) {
-                    return Err(ReadEnd::TimedOut);
-                }
-                Ok(Read { bytes, at })
-            }
-        }
-    }
-}
-
-struct Read {
-    bytes: usize,
-    at: Instant,
-}
-
-/// A body under way.
-struct Reading {
-    body: Vec<u8>,
-    max_bytes: u64,
-    wire_bytes: u64,
-    ended: Option<Ended>,
-    oddities: Oddities,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
-    Whole,
-    /// The body is whole, but the connection is not at the start of a next answer.
-    WholeAndMore,
-    TooLong,
-    TooLate,
-    Lost,
-}
-
-impl Ended {
-    fn early(end: &ReadEnd) -> Self {
-        match end {
-            ReadEnd::TimedOut => Ended::TooLate,
-            _ => Ended::Lost,
-        }
-    }
-
-    fn truncation(self) -> Option<Truncation> {
-        match self {
-            Ended::Whole | Ended::WholeAndMore => None,
-            Ended::TooLong => Some(Truncation::Length),
-            Ended::TooLate => Some(Truncation::Time),
-            Ended::Lost => Some(Truncation::Disconnect),
-        }
-    }
-}
-
-impl Reading {
-    fn stop(&mut self, ended: Ended) {
-        if self.ended.is_none() {
-            self.ended = Some(ended);
-        }
-    }
-
-    fn end_empty(&mut self) {
-        self.stop(if self.body.is_empty() {
-            Ended::Whole
-        } else {
-            Ended::WholeAndMore
-        });
-        self.body.clear();
-    }
-
-    fn make_room(&mut self) {
-        let spare = self.body.capacity() - self.body.len();
-        if spare < READ_BYTES / 4 {
-            self.body.reserve(READ_BYTES);
-        }
     }
 }
 

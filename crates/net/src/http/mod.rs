@@ -1,6 +1,7 @@
 //! HTTP/1.x by our own client and HTTP/2 by the `h2` crate, one request at a time on a connection.
 //! Redirects, retries, cookies and politeness belong to the caller.
 
+mod body;
 mod chunked;
 mod connection;
 mod deadline;
@@ -13,6 +14,7 @@ mod request;
 mod response;
 mod settings;
 mod stream;
+mod wire;
 
 pub use connection::Connection;
 pub use head::{Head, Version};
