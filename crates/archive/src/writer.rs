@@ -33,6 +33,8 @@ pub struct Finished {
     /// Lines in it: responses and revisits.
     pub entries: u64,
     pub files: usize,
+    /// Of all files together.
+    pub bytes: u64,
 }
 
 impl WarcWriter {
@@ -131,17 +133,24 @@ impl WarcWriter {
     /// Closes the open file and writes the merged index.
     pub fn finish(mut self) -> Result<Finished, ArchiveError> {
         self.close_file()?;
-        let inputs: Vec<PathBuf> = self
-            .places
-            .warcs()?
+        let warcs = self.places.warcs()?;
+        let inputs: Vec<PathBuf> = warcs
             .iter()
             .map(|(_, name)| self.places.sorted(name))
             .collect();
         let entries = merge_sorted(&inputs, &self.places.merged)?;
+        let mut bytes = 0;
+        for (_, name) in &warcs {
+            let path = self.places.archive.join(name);
+            bytes += fs::metadata(&path)
+                .map_err(ArchiveError::io("look at", &path))?
+                .len();
+        }
         Ok(Finished {
             index: self.places.merged,
             entries,
             files: inputs.len(),
+            bytes,
         })
     }
 }

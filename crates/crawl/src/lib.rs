@@ -1,3 +1,38 @@
-//! portolan-crawl
+//! The pipeline: joins the rooms with bounded queues. The only room that sees them all.
+//!
+//! Layout, in the order of a URL's way: `crawl` (open, start, close), `worker` (a thread with its
+//! partitions), `turn` (one host, a few URLs), `robots` (settled before any page), `page` (an answer
+//! becomes a visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees
+//! the end). Beside them: `scope` (may a link be crawled), `politeness` (how long a host rests),
+//! `gate` (addresses shared by all workers), `parking` (idle connections), `budget` (when to stop),
+//! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from).
 
+mod assembly;
+mod budget;
+mod commit;
+mod crawl;
+mod error;
+mod gate;
+mod generations;
+mod links;
+mod metrics;
+mod page;
+mod parking;
+mod politeness;
+pub mod report;
+mod retry_after;
+mod robots;
+mod scan;
 pub mod scope;
+pub mod settings;
+mod shared;
+mod turn;
+mod watch;
+mod worker;
+
+pub use budget::StoppedBy;
+pub use crawl::{ARCHIVE_DIR, Crawl, Plan, REGISTRY_DIR, Seed};
+pub use error::CrawlError;
+pub use metrics::{Progress, peak_rss_bytes, process_cpu_seconds};
+pub use report::Report;
+pub use settings::Settings;

@@ -48,6 +48,14 @@ impl DirLock {
         })
     }
 
+    /// Does a living process hold the lock? Looks without taking it.
+    pub(crate) fn is_held(dir: &Path) -> bool {
+        let Ok(file) = File::open(dir.join("lock")) else {
+            return false;
+        };
+        matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    }
+
     pub(crate) fn after_crash(&self) -> bool {
         self.after_crash
     }

@@ -36,6 +36,11 @@ pub struct Opened {
 }
 
 impl Registry {
+    /// Is the registry in `dir` open in some process?
+    pub fn is_open(dir: &Path) -> bool {
+        DirLock::is_held(dir)
+    }
+
     /// Opens the registry in `dir`, or makes one there. `now_ms` is when: after a crash, hosts wait
     /// from then on.
     pub fn open(dir: &Path, settings: &RegistrySettings, now_ms: u64) -> Result<Opened> {

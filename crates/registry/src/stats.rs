@@ -29,7 +29,7 @@ pub struct Stats {
     pub by_status_class: [u64; 6],
     /// URLs by the reason that they are not due or visited, indexed by the reason's number.
     by_reason: Vec<u64>,
-    /// The furthest end of an archived visit: file and offset.
+    /// The furthest end of an archived answer: file and offset.
     pub archive_end: Option<(u32, u64)>,
 }
 
@@ -100,9 +100,13 @@ impl Stats {
         self.body_bytes += visit.body_bytes;
         let class = usize::from(visit.status / 100);
         self.by_status_class[if class < 6 { class } else { 0 }] += 1;
-        if let Some(ArchivePosition { file, end, .. }) = visit.archive {
-            self.archive_end = self.archive_end.max(Some((file, end)));
+        if let Some(archive) = &visit.archive {
+            self.archived(archive);
         }
+    }
+
+    pub(crate) fn archived(&mut self, at: &ArchivePosition) {
+        self.archive_end = self.archive_end.max(Some((at.file, at.end)));
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {

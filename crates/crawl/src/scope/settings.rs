@@ -33,15 +33,19 @@ pub struct ScopeSettings {
     /// Hosts to stay away from, written as in `sites`.
     pub sites_shut_out: Vec<String>,
     /// Directories above a document: 1 allows `/a/b.html`, not `/a/b/c.html`.
+    #[serde(with = "no_limit")]
     pub max_directory_depth: Option<u32>,
     /// Links from the nearest seed; 0 keeps to the seeds.
+    #[serde(with = "no_limit")]
     pub max_link_depth: Option<u16>,
     pub max_url_bytes: usize,
     /// How often the same segment may stand in a path. A group of two or more segments may stand
     /// in a row one time less, so that 3 refuses both `/x/x/x/x` and `/a/b/a/b/a/b`. 0: no limit.
     pub max_repeated_segments: usize,
     pub allow_query: bool,
+    #[serde(with = "no_limit")]
     pub max_query_bytes: Option<usize>,
+    #[serde(with = "no_limit")]
     pub max_query_parameters: Option<usize>,
     /// Characters or strings that no URL may contain.
     pub reserved_url_text: Vec<String>,
@@ -64,6 +68,35 @@ pub struct PriorityRule {
     pub pattern: String,
     /// Classes up, or down where negative.
     pub priority: i8,
+}
+
+/// A limit that may be absent, which settings files write as -1.
+mod no_limit {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    pub(super) fn serialize<T, S>(limit: &Option<T>, out: S) -> Result<S::Ok, S::Error>
+    where
+        T: Copy + TryInto<i64>,
+        S: Serializer,
+    {
+        limit
+            .and_then(|limit| limit.try_into().ok())
+            .unwrap_or(-1)
+            .serialize(out)
+    }
+
+    pub(super) fn deserialize<'de, T, D>(input: D) -> Result<Option<T>, D::Error>
+    where
+        T: TryFrom<i64>,
+        D: Deserializer<'de>,
+    {
+        match i64::deserialize(input)? {
+            -1 => Ok(None),
+            limit => T::try_from(limit)
+                .map(Some)
+                .map_err(|_| D::Error::custom(format!("{limit} is out of range; -1 is no limit"))),
+        }
+    }
 }
 
 impl Default for ScopeSettings {

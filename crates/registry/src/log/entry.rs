@@ -1,8 +1,10 @@
 //! What a partition's log is made of, and its bytes.
 
-use crate::log::visit_codec::{put_visit, read_visit};
+use crate::log::visit_codec::{put_position, put_visit, read_position, read_visit};
 use crate::wire::{Reader, put_bytes, put_u64, put_varint};
-use portolan_model::{DocId, LinkBatch, PartitionId, Pulse, RobotsRecord, RobotsStatus, Visit};
+use portolan_model::{
+    ArchivePosition, DocId, LinkBatch, PartitionId, Pulse, RobotsRecord, RobotsStatus, Visit,
+};
 
 /// One step of a partition's history. The state of a partition is a function of these alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +31,8 @@ pub enum Entry {
         host: String,
         pulse: Pulse,
         robots: Option<RobotsRecord>,
+        /// Where the answer that told them is archived.
+        archive: Option<ArchivePosition>,
     },
 }
 
@@ -95,6 +99,7 @@ impl Entry {
                 host,
                 pulse,
                 robots,
+                archive,
             } => {
                 out.push(HOST);
                 put_bytes(out, host.as_bytes());
@@ -102,6 +107,10 @@ impl Entry {
                 out.push(u8::from(robots.is_some()));
                 if let Some(robots) = robots {
                     put_robots(out, robots);
+                }
+                out.push(u8::from(archive.is_some()));
+                if let Some(archive) = archive {
+                    put_position(out, archive);
                 }
             }
         }
@@ -143,6 +152,11 @@ impl Entry {
                 robots: match reader.byte()? {
                     0 => None,
                     1 => Some(read_robots(reader)?),
+                    _ => return None,
+                },
+                archive: match reader.byte()? {
+                    0 => None,
+                    1 => Some(read_position(reader)?),
                     _ => return None,
                 },
             },

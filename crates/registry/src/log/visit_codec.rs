@@ -53,12 +53,25 @@ pub(crate) fn put_visit(out: &mut Vec<u8>, visit: &Visit) {
         put_u64(out, original.0);
     }
     put_varint(out, u64::from(visit.links));
-    if let Some(archive) = visit.archive {
-        put_varint(out, u64::from(archive.file));
-        put_varint(out, archive.offset);
-        put_varint(out, u64::from(archive.length));
-        put_varint(out, archive.end);
+    if let Some(archive) = &visit.archive {
+        put_position(out, archive);
     }
+}
+
+pub(crate) fn put_position(out: &mut Vec<u8>, archive: &ArchivePosition) {
+    put_varint(out, u64::from(archive.file));
+    put_varint(out, archive.offset);
+    put_varint(out, u64::from(archive.length));
+    put_varint(out, archive.end);
+}
+
+pub(crate) fn read_position(reader: &mut Reader<'_>) -> Option<ArchivePosition> {
+    Some(ArchivePosition {
+        file: reader.narrow()?,
+        offset: reader.varint()?,
+        length: reader.narrow()?,
+        end: reader.varint()?,
+    })
 }
 
 pub(crate) fn read_visit(reader: &mut Reader<'_>) -> Option<Visit> {
@@ -103,12 +116,7 @@ pub(crate) fn read_visit(reader: &mut Reader<'_>) -> Option<Visit> {
     }
     visit.links = reader.narrow()?;
     if flags & 16 != 0 {
-        visit.archive = Some(ArchivePosition {
-            file: reader.narrow()?,
-            offset: reader.varint()?,
-            length: reader.narrow()?,
-            end: reader.varint()?,
-        });
+        visit.archive = Some(read_position(reader)?);
     }
     Some(visit)
 }

@@ -43,7 +43,11 @@ impl Partition {
                 host,
                 pulse,
                 robots,
+                archive,
             } => {
+                if let Some(archive) = archive {
+                    self.stats.archived(archive);
+                }
                 let id = HostId::of(host).0;
                 self.hosts.news_of(id, host).pulse = Some(*pulse);
                 if let Some(robots) = robots {

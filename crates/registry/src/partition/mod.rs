@@ -185,6 +185,16 @@ impl Partition {
         self.stats.due == 0 && self.pending_ops() == 0 && self.in_flight.is_empty()
     }
 
+    /// How many hosts are known: one sequential read of them, so not for the hot path.
+    pub fn count_hosts(&self) -> Result<u64> {
+        let mut scan = self.hosts.scan()?;
+        let mut hosts = 0;
+        while scan.next()?.is_some() {
+            hosts += 1;
+        }
+        Ok(hosts)
+    }
+
     /// RAM in use, by the structures' own count.
     pub fn ram_bytes(&self) -> usize {
         self.sieve.ram_bytes()

@@ -1,0 +1,166 @@
+//! From settings to the rooms' own settings and parts. The one place where parts are made.
+
+use std::sync::Arc;
+
+use portolan_archive::ArchiveSettings;
+use portolan_model::url::CanonicalSettings;
+use portolan_model::{CanonicalUrl, Clock};
+use portolan_net::{
+    Connector, DnsResolver, Guard, HttpSettings, Mapping, MappingSettings, Network, ResolveRule,
+    Resolver, StaticResolver, SystemResolver,
+};
+use portolan_registry::RegistrySettings;
+
+use crate::error::CrawlError;
+use crate::settings::Settings;
+
+/// Tries of one DNS query.
+const DNS_ATTEMPTS: usize = 2;
+
+/// Partitions for each core, where the settings leave it open: enough to spread hosts evenly.
+const PARTITIONS_PER_CORE: usize = 4;
+
+pub(crate) fn canonical(settings: &Settings) -> CanonicalSettings {
+    CanonicalSettings {
+        drop_parameters: settings.urls.drop_parameters.clone(),
+        drop_parameters_with_session_value: settings
+            .urls
+            .drop_parameters_with_session_value
+            .clone(),
+        drop_semicolon_parameters: settings.urls.drop_semicolon_parameters.clone(),
+    }
+}
+
+pub(crate) fn threads(settings: &Settings) -> usize {
+    match settings.limits.threads {
+        0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+        threads => threads,
+    }
+}
+
+pub(crate) fn registry(settings: &Settings) -> RegistrySettings {
+    let partitions = match settings.registry.partitions {
+        0 => (threads(settings) * PARTITIONS_PER_CORE).min(1024) as u16,
+        partitions => partitions,
+    };
+    RegistrySettings {
+        partitions,
+        memory_bytes: settings.registry.memory_mb << 20,
+        checkpoint_log_bytes: settings.registry.checkpoint_log_mb << 20,
+        keep_log: settings.registry.keep_log,
+        unknown_delay_ms: u32::try_from(settings.politeness.delay_ms.max(1_000))
+            .unwrap_or(u32::MAX),
+        ..RegistrySettings::default()
+    }
+}
+
+pub(crate) fn archive(settings: &Settings) -> ArchiveSettings {
+    let mut info = vec![
+        (
+            "software".to_owned(),
+            concat!("portolan/", env!("CARGO_PKG_VERSION")).to_owned(),
+        ),
+        ("format".to_owned(), "WARC File Format 1.1".to_owned()),
+        (
+            "http-header-user-agent".to_owned(),
+            settings.user_agent_header(),
+        ),
+        ("robots".to_owned(), "obey".to_owned()),
+    ];
+    for (name, value) in [
+        ("operator", &settings.archive.operator),
+        ("http-header-from", &settings.identity.contact),
+    ] {
+        if !value.is_empty() {
+            info.push((name.to_owned(), value.clone()));
+        }
+    }
+    ArchiveSettings {
+        prefix: settings.archive.prefix.clone(),
+        rotate_bytes: settings.archive.file_bytes,
+        compression_level: settings.archive.compression_level,
+        info,
+        ..ArchiveSettings::default()
+    }
+}
+
+/// Connections that may go to public addresses, and to what a person named.
+pub(crate) fn connector(
+    settings: &Settings,
+    seeds: &[CanonicalUrl],
+) -> Result<Connector, CrawlError> {
+    let networks = settings
+        .dns
+        .allow_networks
+        .iter()
+        .map(|text| text.parse::<Network>())
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| CrawlError::Input(format!("dns.allow_networks: {e}")))?;
+    let hosts = seeds.iter().map(|seed| seed.host().to_owned());
+    let guard = Guard::new(settings.dns.allow_private, networks, hosts);
+    let http = HttpSettings {
+        user_agent: settings.user_agent_header(),
+        contact: from_header(&settings.identity.contact),
+        accept: settings.http.accept.clone(),
+        accept_language: settings.http.accept_language.clone(),
+        accept_encoding: settings.http.compression,
+        connect_timeout_ms: settings.http.connect_timeout_ms,
+        first_byte_timeout_ms: settings.http.first_byte_timeout_ms,
+        read_timeout_ms: settings.http.read_timeout_ms,
+        request_timeout_ms: settings.http.request_timeout_ms,
+        keep_alive_ms: settings.politeness.keep_alive_ms,
+        max_head_bytes: settings.http.max_head_bytes,
+        max_body_bytes: settings.http.max_body_bytes as u64,
+        max_decoded_bytes: settings.http.max_decoded_bytes as u64,
+        http2: settings.http.http2,
+        http09: true,
+        accept_invalid_certificates: settings.http.accept_invalid_certificates,
+        ca_file: (!settings.http.ca_file.is_empty()).then(|| settings.http.ca_file.clone().into()),
+    };
+    Connector::new(http, guard).map_err(|e| CrawlError::Input(e.to_string()))
+}
+
+pub(crate) fn mapping(
+    settings: &Settings,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<Mapping>, CrawlError> {
+    let dns = &settings.dns;
+    let rules = dns
+        .resolve
+        .iter()
+        .map(|text| ResolveRule::parse(text))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| CrawlError::Input(e.to_string()))?;
+    let resolver: Arc<dyn Resolver> = if dns.servers.is_empty() {
+        Arc::new(SystemResolver)
+    } else {
+        let resolver = DnsResolver::new(&dns.servers, dns.timeout_ms, DNS_ATTEMPTS)
+            .map_err(|e| CrawlError::Input(format!("dns.servers: {e}")))?;
+        Arc::new(resolver)
+    };
+    let settings = MappingSettings {
+        max_hosts: dns.cache_entries,
+        max_lookups: dns.at_once,
+        lookup_timeout_ms: dns.timeout_ms,
+        default_ttl_ms: dns.ttl_unknown_ms,
+        min_ttl_ms: dns.ttl_min_ms,
+        max_ttl_ms: dns.ttl_max_ms,
+        negative_ttl_ms: dns.ttl_negative_ms,
+    };
+    Ok(Arc::new(Mapping::new(
+        StaticResolver::new(rules),
+        resolver,
+        settings,
+        clock,
+    )))
+}
+
+/// From takes an e-mail address; a contact of another kind is in User-Agent alone.
+fn from_header(contact: &str) -> String {
+    let address = contact.strip_prefix("mailto:").unwrap_or(contact);
+    if address.contains('@') && !address.contains("://") {
+        address.to_owned()
+    } else {
+        String::new()
+    }
+}

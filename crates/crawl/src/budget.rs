@@ -1,0 +1,131 @@
+//! How much may still be fetched, and whether it is time to stop. Shared by all workers, touched
+//! once a request.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+/// Why a crawl ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum StoppedBy {
+    /// Nothing is left to fetch.
+    Done = 1,
+    MaxPages = 2,
+    TimeLimit = 3,
+    /// Asked to, by Ctrl-C or a signal.
+    Signal = 4,
+    /// Something failed that the crawl cannot go on without.
+    Error = 5,
+}
+
+impl StoppedBy {
+    pub fn name(self) -> &'static str {
+        match self {
+            StoppedBy::Done => "done",
+            StoppedBy::MaxPages => "max-pages",
+            StoppedBy::TimeLimit => "time-limit",
+            StoppedBy::Signal => "signal",
+            StoppedBy::Error => "error",
+        }
+    }
+
+    fn from_u8(value: u8) -> Option<Self> {
+        use StoppedBy::*;
+        [Done, MaxPages, TimeLimit, Signal, Error]
+            .into_iter()
+            .find(|s| *s as u8 == value)
+    }
+}
+
+/// The budget of pages and the order to stop.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    max_pages: u64,
+    /// Documents archived plus requests under way that may become one.
+    claimed: AtomicU64,
+    stop: AtomicU8,
+    /// Give up what is under way too.
+    now: AtomicBool,
+}
+
+impl Budget {
+    /// `max_pages = 0` is no limit; `pages` were archived by earlier runs.
+    pub(crate) fn new(max_pages: u64, pages: u64) -> Self {
+        Self {
+            max_pages: if max_pages == 0 { u64::MAX } else { max_pages },
+            claimed: AtomicU64::new(pages),
+            stop: AtomicU8::new(0),
+            now: AtomicBool::new(false),
+        }
+    }
+
+    /// Claim a page before it is asked for. `false`: none is left at the moment.
+    pub(crate) fn claim(&self) -> bool {
+        if self.max_pages == u64::MAX {
+            return true;
+        }
+        self.claimed
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, |n| {
+                (n < self.max_pages).then_some(n + 1)
+            })
+            .is_ok()
+    }
+
+    /// The claimed page did not become a document.
+    pub(crate) fn give_back(&self) {
+        if self.max_pages != u64::MAX {
+            self.claimed.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Have as many documents been archived as were asked for?
+    pub(crate) fn is_spent(&self, pages: u64) -> bool {
+        pages >= self.max_pages
+    }
+
+    /// The first reason stays.
+    pub(crate) fn stop(&self, by: StoppedBy) {
+        let _ = self
+            .stop
+            .compare_exchange(0, by as u8, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    pub(crate) fn stop_now(&self, by: StoppedBy) {
+        self.stop(by);
+        self.now.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn stopped_by(&self) -> Option<StoppedBy> {
+        StoppedBy::from_u8(self.stop.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) != 0
+    }
+
+    pub(crate) fn is_stopping_now(&self) -> bool {
+        self.now.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_never_pass_the_limit() {
+        let budget = Budget::new(3, 1);
+        assert!(budget.claim() && budget.claim());
+        assert!(!budget.claim());
+        budget.give_back();
+        assert!(budget.claim());
+    }
+
+    #[test]
+    fn the_first_reason_to_stop_stays() {
+        let budget = Budget::new(0, 0);
+        assert_eq!(budget.stopped_by(), None);
+        budget.stop(StoppedBy::TimeLimit);
+        budget.stop(StoppedBy::Signal);
+        assert_eq!(budget.stopped_by(), Some(StoppedBy::TimeLimit));
+    }
+}

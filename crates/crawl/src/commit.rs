@@ -1,0 +1,250 @@
+//! The archivist: one thread that makes pages durable. Each cycle it takes what the workers have
+//! finished, appends the records to the archive, makes the archive durable, and only then writes
+//! the visits to their partitions' logs. What is in a log is therefore in the archive, and the
+//! owners fold nothing that a crash could take back.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use portolan_archive::{Built, Capture, ContentSeen, PageFacts, RecordBuilder, WarcWriter};
+use portolan_model::{PartitionId, Visit};
+use portolan_registry::{Delivery, Entry, Logs};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::Instant;
+
+use crate::error::CrawlError;
+use crate::metrics::Stage;
+use crate::shared::{Shared, owner};
+
+/// Finished pages that wait for the archivist; more make the workers wait.
+pub(crate) const FINISHED_QUEUE: usize = 1024;
+
+/// Entries that wait to be folded by a worker.
+pub(crate) const DELIVERY_QUEUE: usize = 4096;
+
+/// What a worker hands over: an entry for a partition's log, and the record that must be durable
+/// before it.
+pub(crate) struct Finished {
+    pub(crate) partition: PartitionId,
+    pub(crate) entry: Entry,
+    pub(crate) record: Option<Record>,
+    /// Room in the buffers between workers and archivist, given back once the record is written.
+    pub(crate) room: Option<OwnedSemaphorePermit>,
+}
+
+/// The records of a visit, as built by a worker.
+pub(crate) struct Record {
+    pub(crate) built: Built,
+    /// What a revisit record needs in case the payload is known already; `None`: stored in full.
+    pub(crate) copy: Option<Box<Copyable>>,
+}
+
+/// An answer without its body.
+pub(crate) struct Copyable {
+    pub(crate) surt: String,
+    pub(crate) ip: IpAddr,
+    pub(crate) request_head: Vec<u8>,
+    pub(crate) response_head: Vec<u8>,
+    pub(crate) protocol: Option<&'static str>,
+}
+
+pub(crate) struct Archivist {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) warc: WarcWriter,
+    pub(crate) seen: ContentSeen,
+    pub(crate) builder: RecordBuilder,
+    pub(crate) logs: Logs,
+    pub(crate) inbox: mpsc::Receiver<Finished>,
+    /// By worker.
+    pub(crate) owners: Vec<mpsc::Sender<Delivery>>,
+}
+
+/// What is left to close once the workers have ended.
+pub(crate) struct Books {
+    pub(crate) warc: WarcWriter,
+    pub(crate) seen: ContentSeen,
+    pub(crate) logs: Logs,
+}
+
+/// The body of the archivist's thread: works until told to close, or until something cannot be
+/// written.
+pub(crate) fn run(mut archivist: Archivist) -> Books {
+    let worked = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|e| CrawlError::Internal(format!("no runtime for the archivist: {e}")))
+        .and_then(|runtime| runtime.block_on(archivist.work()));
+    if let Err(error) = worked {
+        archivist.shared.fail(error);
+    }
+    Books {
+        warc: archivist.warc,
+        seen: archivist.seen,
+        logs: archivist.logs,
+    }
+}
+
+impl Archivist {
+    async fn work(&mut self) -> Result<(), CrawlError> {
+        let shared = Arc::clone(&self.shared);
+        let mut batch = Vec::new();
+        while self.gather(&mut batch).await {
+            let deliveries = shared
+                .metrics
+                .timed(Stage::Commit, || self.commit(&mut batch))?;
+            for delivery in deliveries {
+                // A worker that is gone has failed and said so.
+                let _ = self.owners[owner(delivery.partition, self.owners.len())]
+                    .send(delivery)
+                    .await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Wait for the first finished entry, then for more: until the batch is large, old, or a
+    /// worker has nothing to do. `false`: no more will come.
+    async fn gather(&mut self, batch: &mut Vec<Finished>) -> bool {
+        let shared = Arc::clone(&self.shared);
+        let settings = &shared.settings.archive;
+        let first = tokio::select! {
+            biased;
+            first = self.inbox.recv() => first,
+            () = shared.closing.notified() => None,
+        };
+        let Some(first) = first else { return false };
+        let mut bytes = size_of(&first);
+        batch.push(first);
+        let deadline = Instant::now() + Duration::from_millis(settings.commit_ms);
+        while bytes < settings.commit_bytes && batch.len() < FINISHED_QUEUE {
+            tokio::select! {
+                biased;
+                next = self.inbox.recv() => match next {
+                    Some(next) => {
+                        bytes += size_of(&next);
+                        batch.push(next);
+                    }
+                    None => break,
+                },
+                () = shared.hungry.notified() => break,
+                () = tokio::time::sleep_until(deadline) => break,
+            }
+        }
+        true
+    }
+
+    /// Records first, then the logs that name them.
+    fn commit(&mut self, batch: &mut Vec<Finished>) -> Result<Vec<Delivery>, CrawlError> {
+        let mut entries = Vec::with_capacity(batch.len());
+        let mut rooms = Vec::with_capacity(batch.len());
+        let (mut pages, mut copies, mut recorded) = (0, 0, false);
+        for finished in batch.drain(..) {
+            let Finished {
+                partition,
+                mut entry,
+                record,
+                room,
+            } = finished;
+            if let Some(record) = record {
+                self.store(&mut entry, record)?;
+                recorded = true;
+            }
+            if let Entry::Visit { visit, .. } = &entry {
+                pages += u64::from(visit.is_document());
+                copies += u64::from(visit.duplicate_of.is_some());
+            }
+            entries.push((partition, entry));
+            rooms.push(room);
+        }
+        if recorded {
+            self.warc.sync()?;
+        }
+        let finished = entries.len() as u64;
+        let deliveries = self.logs.commit(entries)?;
+        self.seen.maintain()?;
+        let metrics = &self.shared.metrics;
+        metrics.add(&metrics.pages, pages);
+        metrics.add(&metrics.duplicates, copies);
+        // The forwards are entries of their own now.
+        self.shared
+            .outstanding
+            .fetch_add(deliveries.len() as u64 - finished, Ordering::SeqCst);
+        Ok(deliveries)
+    }
+
+    fn store(&mut self, entry: &mut Entry, record: Record) -> Result<(), CrawlError> {
+        let mut built = record.built;
+        match entry {
+            Entry::Visit {
+                url,
+                visit,
+                links,
+                forwards,
+                ..
+            } => {
+                visit.sha1 = built.payload_sha1();
+                let first = match &record.copy {
+                    Some(_) => self.seen.lookup(visit.fingerprint, &visit.sha1)?,
+                    None => None,
+                };
+                if let (Some(first), Some(copy)) = (&first, &record.copy)
+                    && first.url != *url
+                {
+                    let capture = copy.capture(url, visit);
+                    let outlinks = links
+                        .iter()
+                        .chain(forwards.iter().flat_map(|(_, batch)| batch.iter()))
+                        .map(|link| (link.url, link.kind));
+                    built = self.builder.build_revisit(&capture, first, outlinks);
+                    visit.duplicate_of = Some(first.doc());
+                }
+                let position = self.warc.append(&built)?;
+                if first.is_none() && record.copy.is_some() {
+                    let (fingerprint, sha1) = (visit.fingerprint, &visit.sha1);
+                    self.seen
+                        .insert(fingerprint, sha1, url, visit.at_ms, &position)?;
+                }
+                visit.archive = Some(position);
+            }
+            Entry::Host { archive, .. } => *archive = Some(self.warc.append(&built)?),
+            Entry::Links { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+impl Copyable {
+    fn capture<'a>(&'a self, url: &'a str, visit: &'a Visit) -> Capture<'a> {
+        Capture {
+            url,
+            surt: &self.surt,
+            at_ms: visit.at_ms,
+            ip: Some(self.ip),
+            request_head: &self.request_head,
+            response_head: &self.response_head,
+            body: &[],
+            sha1: Some(visit.sha1),
+            status: visit.status,
+            protocol: self.protocol,
+            identified_type: None,
+            truncated: visit.truncated,
+            facts: PageFacts {
+                fetch_ms: visit.fetch_ms,
+                depth: visit.depth,
+                charset: &visit.charset,
+                title: &visit.title,
+                simhash: visit.simhash,
+                ..PageFacts::default()
+            },
+        }
+    }
+}
+
+fn size_of(finished: &Finished) -> usize {
+    finished
+        .record
+        .as_ref()
+        .map_or(0, |record| record.built.bytes() as usize)
+}

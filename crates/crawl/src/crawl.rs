@@ -1,0 +1,376 @@
+//! A crawl from its directory to its report: opens or recovers everything, starts the threads,
+//! watches over them, and closes the books.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use portolan_archive::{ContentSeen, DurableEnd, RecordBuilder, WarcWriter};
+use portolan_model::{
+    CanonicalUrl, Canonicalizer, Clock, Link, LinkBatch, LinkKind, PartitionId, SystemClock,
+};
+use portolan_registry::{Entry, Opened, Registry};
+use tokio::sync::{Notify, Semaphore, mpsc};
+
+use crate::assembly;
+use crate::budget::{Budget, StoppedBy};
+use crate::commit::{self, Archivist, DELIVERY_QUEUE, FINISHED_QUEUE, Finished};
+use crate::error::CrawlError;
+use crate::gate::Gate;
+use crate::metrics::{Metrics, Progress, process_cpu_seconds};
+use crate::page::Workbench;
+use crate::politeness::Politeness;
+use crate::report::Report;
+use crate::scope::Scope;
+use crate::settings::Settings;
+use crate::shared::{ROOM_KIB, Shared, owner};
+use crate::watch::Watcher;
+use crate::worker::{self, Gauges, WorkerPlan};
+
+/// The settings that a crawl runs with, in its directory.
+const SETTINGS_FILE: &str = "crawl.toml";
+/// The WARC files of a crawl, in its directory.
+pub const ARCHIVE_DIR: &str = "archive";
+/// Which payloads are archived already.
+const SEEN_DIR: &str = "seen";
+/// What is known and what is due, in a crawl's directory.
+pub const REGISTRY_DIR: &str = "registry";
+
+/// A seed as a person wrote it.
+#[derive(Debug, Clone)]
+pub struct Seed {
+    pub text: String,
+    /// Where it was written, for messages: "the command line", "seeds.txt line 3".
+    pub place: String,
+}
+
+/// What to crawl, where to, and how.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub dir: PathBuf,
+    pub seeds: Vec<Seed>,
+    pub settings: Settings,
+}
+
+/// A running crawl.
+pub struct Crawl {
+    shared: Arc<Shared>,
+    gauges: Vec<Arc<Gauges>>,
+    begun: Instant,
+    resumed: bool,
+    watcher: JoinHandle<Result<Report, CrawlError>>,
+}
+
+impl Crawl {
+    /// Does `dir` hold a crawl that can go on?
+    pub fn exists(dir: &Path) -> bool {
+        dir.join(SETTINGS_FILE).is_file()
+    }
+
+    /// The settings that the crawl in `dir` ran with last.
+    pub fn saved_settings(dir: &Path) -> Result<Settings, CrawlError> {
+        let path = dir.join(SETTINGS_FILE);
+        let text = std::fs::read_to_string(&path).map_err(|source| CrawlError::File {
+            path: path.clone(),
+            source,
+        })?;
+        Settings::with_overrides(&text)
+            .map_err(|e| CrawlError::Input(format!("{}: {e}", path.display())))
+    }
+
+    /// Is a process at work in `dir`?
+    pub fn is_running(dir: &Path) -> bool {
+        Registry::is_open(&dir.join(REGISTRY_DIR))
+    }
+
+    /// What makes two spellings of a URL one in the crawl in `dir`.
+    pub fn canonicalizer(dir: &Path) -> Result<Canonicalizer, CrawlError> {
+        Ok(Canonicalizer::new(&assembly::canonical(
+            &Self::saved_settings(dir)?,
+        )))
+    }
+
+    /// Start, or go on. Everything that a person can get wrong is found before anything is written.
+    pub fn start(plan: Plan) -> Result<Self, CrawlError> {
+        let begun = Instant::now();
+        let cpu_before = process_cpu_seconds();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let canonicalizer = Canonicalizer::new(&assembly::canonical(&plan.settings));
+        let mut seeds = parse_seeds(&canonicalizer, &plan.seeds)?;
+        let mapping = assembly::mapping(&plan.settings, Arc::clone(&clock))?;
+        Scope::new(&plan.settings.scope, &seeds)?;
+        assembly::connector(&plan.settings, &seeds)?;
+        let archive_settings = assembly::archive(&plan.settings);
+        RecordBuilder::new(&archive_settings, 0)?;
+
+        let resumed = Self::exists(&plan.dir);
+        let dir = prepare_directory(&plan.dir, resumed)?;
+        let opened = Registry::open(
+            &dir.join(REGISTRY_DIR),
+            &assembly::registry(&plan.settings),
+            clock.now_ms(),
+        )?;
+        save_settings(&dir, &plan.settings)?;
+        let Opened {
+            logs,
+            partitions,
+            archive_end,
+            seeds: known,
+            ..
+        } = opened;
+        let new_seeds: Vec<CanonicalUrl> = seeds
+            .iter()
+            .filter(|s| !known.iter().any(|k| k == s.as_str()))
+            .cloned()
+            .collect();
+        seeds.extend(
+            known
+                .iter()
+                .filter_map(|s| CanonicalUrl::from_canonical(s.clone()).ok()),
+        );
+
+        let durable = archive_end.map(|(file, end)| DurableEnd { file, end });
+        let surt = |url: &str| {
+            CanonicalUrl::from_canonical(url.to_owned())
+                .map_or_else(|_| url.to_owned(), |u| u.surt())
+        };
+        let (warc, _) = WarcWriter::recover(
+            &dir,
+            archive_settings.clone(),
+            durable,
+            &surt,
+            Arc::clone(&clock),
+            record_seed(clock.now_ms(), 0),
+        )?;
+        let seen = ContentSeen::open(
+            &dir.join(SEEN_DIR),
+            archive_settings.seen_ram_bytes,
+            durable,
+        )?;
+
+        let (finished, inbox) = mpsc::channel(FINISHED_QUEUE);
+        let pages = partitions.iter().map(|p| p.stats().pages).sum();
+        let partition_count = partitions.len() as u16;
+        let shared = Arc::new(Shared {
+            partitions: partition_count,
+            scope: RwLock::new(Scope::new(&plan.settings.scope, &seeds)?),
+            politeness: Politeness::new(plan.settings.politeness.clone()),
+            gate: Gate::default(),
+            budget: Budget::new(plan.settings.limits.max_pages, pages),
+            metrics: Metrics::default(),
+            connector: assembly::connector(&plan.settings, &seeds)?,
+            settings: plan.settings,
+            mapping,
+            clock,
+            finished,
+            room: Arc::new(Semaphore::new(ROOM_KIB)),
+            hungry: Notify::new(),
+            closing: Notify::new(),
+            outstanding: AtomicU64::new(0),
+            folded: AtomicU64::new(0),
+            pages_before: pages,
+            failure: Mutex::new(None),
+        });
+        plant(&shared, &new_seeds)?;
+
+        let workers = assembly::threads(&shared.settings)
+            .min(partitions.len())
+            .max(1);
+        let mut owned: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
+        for partition in partitions {
+            owned[owner(partition.id(), workers)].push(partition);
+        }
+        let max_turns = shared.settings.limits.connections.div_ceil(workers);
+        let mut threads = Vec::new();
+        let mut owners = Vec::new();
+        let mut gauges = Vec::new();
+        for (number, partitions) in owned.into_iter().enumerate() {
+            let (deliveries, inbox) = mpsc::channel(DELIVERY_QUEUE);
+            owners.push(deliveries);
+            let gauge = Arc::new(Gauges::default());
+            gauges.push(Arc::clone(&gauge));
+            let seed = record_seed(shared.now_ms(), number as u64 + 2);
+            let builder = RecordBuilder::new(&archive_settings, seed)?;
+            let bench = Workbench::new(
+                &shared.settings,
+                canonicalizer.clone(),
+                partition_count,
+                builder,
+            );
+            let plan = WorkerPlan {
+                shared: Arc::clone(&shared),
+                partitions,
+                bench,
+                inbox,
+                max_turns,
+                gauges: gauge,
+            };
+            threads.push(spawn(&format!("worker-{number}"), move || {
+                worker::run(plan)
+            })?);
+        }
+        let archivist = Archivist {
+            shared: Arc::clone(&shared),
+            warc,
+            seen,
+            builder: RecordBuilder::new(&archive_settings, record_seed(shared.now_ms(), 1))?,
+            logs,
+            inbox,
+            owners,
+        };
+        let archivist = spawn("archivist", move || commit::run(archivist))?;
+        let watcher = Watcher {
+            shared: Arc::clone(&shared),
+            gauges: gauges.clone(),
+            workers: threads,
+            archivist,
+            begun,
+            cpu_before,
+            dir,
+        };
+        let watcher = spawn("watcher", move || watcher.run())?;
+        Ok(Self {
+            shared,
+            gauges,
+            begun,
+            resumed,
+            watcher,
+        })
+    }
+
+    pub fn is_resumed(&self) -> bool {
+        self.resumed
+    }
+
+    /// Finish what is under way, then stop.
+    pub fn stop(&self, by: StoppedBy) {
+        self.shared.budget.stop(by);
+    }
+
+    /// Give up what is under way and stop; what was finished is kept.
+    pub fn stop_now(&self, by: StoppedBy) {
+        self.shared.budget.stop_now(by);
+    }
+
+    pub fn is_finished(&self) -> bool {
+        self.watcher.is_finished()
+    }
+
+    pub fn progress(&self) -> Progress {
+        self.shared
+            .metrics
+            .progress(&self.gauges, self.begun.elapsed().as_secs_f64())
+    }
+
+    /// Wait for the end.
+    pub fn join(self) -> Result<Report, CrawlError> {
+        self.watcher
+            .join()
+            .unwrap_or_else(|_| Err(CrawlError::Internal("the watcher died".to_owned())))
+    }
+}
+
+fn parse_seeds(
+    canonicalizer: &Canonicalizer,
+    seeds: &[Seed],
+) -> Result<Vec<CanonicalUrl>, CrawlError> {
+    let mut urls: Vec<CanonicalUrl> = Vec::new();
+    for seed in seeds {
+        let url = canonicalizer.parse_seed(&seed.text).map_err(|e| {
+            CrawlError::Input(format!("seed '{}' ({}): {e}", seed.text, seed.place))
+        })?;
+        if !urls.contains(&url) {
+            urls.push(url);
+        }
+    }
+    Ok(urls)
+}
+
+/// The crawl's directory, made if need be. A directory with other things in it is left alone.
+fn prepare_directory(dir: &Path, resumed: bool) -> Result<PathBuf, CrawlError> {
+    let at = |source| CrawlError::File {
+        path: dir.to_owned(),
+        source,
+    };
+    if !resumed && dir.exists() {
+        let mut entries = std::fs::read_dir(dir).map_err(at)?;
+        if entries.next().is_some() {
+            return Err(CrawlError::Input(format!(
+                "--out {}: the directory is not empty and holds no crawl; name another one",
+                dir.display()
+            )));
+        }
+    }
+    std::fs::create_dir_all(dir).map_err(at)?;
+    Ok(dir.to_owned())
+}
+
+fn save_settings(dir: &Path, settings: &Settings) -> Result<(), CrawlError> {
+    let path = dir.join(SETTINGS_FILE);
+    let text = toml::to_string(settings).map_err(|e| CrawlError::Internal(e.to_string()))?;
+    let new = dir.join("crawl.toml.new");
+    std::fs::write(&new, text)
+        .and_then(|()| std::fs::rename(&new, &path))
+        .map_err(|source| CrawlError::File { path, source })
+}
+
+/// Put seeds into their partitions' logs, like any other links.
+fn plant(shared: &Arc<Shared>, seeds: &[CanonicalUrl]) -> Result<(), CrawlError> {
+    let scope = shared
+        .scope
+        .read()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut batches: Vec<LinkBatch> = (0..shared.partitions)
+        .map(|_| LinkBatch::new(None))
+        .collect();
+    for seed in seeds {
+        let partition = PartitionId::of(seed.host_id(), shared.partitions);
+        batches[usize::from(partition.0)].push(Link {
+            url: seed.as_str(),
+            kind: LinkKind::Seed,
+            depth: 0,
+            hops: 0,
+            verdict: scope.verdict(seed, 0, LinkKind::Seed, false),
+        });
+    }
+    for (number, links) in batches
+        .into_iter()
+        .enumerate()
+        .filter(|(_, links)| !links.is_empty())
+    {
+        let entry = Entry::Links {
+            source: None,
+            links,
+        };
+        let finished = Finished {
+            partition: PartitionId(number as u16),
+            entry,
+            record: None,
+            room: None,
+        };
+        shared.outstanding.fetch_add(1, Ordering::SeqCst);
+        // At most one entry for each partition, and there is room for more than that.
+        shared
+            .finished
+            .try_send(finished)
+            .map_err(|_| CrawlError::Internal("no room for the seeds".to_owned()))?;
+    }
+    Ok(())
+}
+
+/// Record ids must differ between threads and between runs.
+fn record_seed(now_ms: u64, thread: u64) -> u64 {
+    now_ms ^ (u64::from(std::process::id()) << 44) ^ (thread << 34)
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, CrawlError> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(body)
+        .map_err(|e| CrawlError::Internal(format!("no thread for {name}: {e}")))
+}

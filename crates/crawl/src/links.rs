@@ -1,0 +1,244 @@
+//! From raw links, as a page spells them, to packed batches for the partitions that own them:
+//! distinct first, then canonical, then judged.
+
+use std::collections::HashSet;
+use std::sync::RwLockReadGuard;
+
+use portolan_model::{
+    CanonicalUrl, Canonicalizer, DocId, Link, LinkBatch, LinkKind, PartitionId, Reason, Verdict,
+};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::scope::Scope;
+
+/// Raw links of one page, distinct, in the order found. Reused from page to page.
+#[derive(Debug, Default)]
+pub(crate) struct RawLinks {
+    text: String,
+    spans: Vec<Span>,
+    seen: HashSet<u64, NoHash>,
+    max_links: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    start: u32,
+    end: u32,
+    kind: LinkKind,
+    nofollow: bool,
+}
+
+impl RawLinks {
+    pub(crate) fn with_limit(max_links: usize) -> Self {
+        Self {
+            max_links,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.text.clear();
+        self.spans.clear();
+        self.seen.clear();
+    }
+
+    /// Take a link unless the page named it before, or it cannot be crawled anyway.
+    pub(crate) fn push(&mut self, href: &str, kind: LinkKind, nofollow: bool) {
+        if self.spans.len() >= self.max_links || !portolan_model::url::is_crawlable_href(href) {
+            return;
+        }
+        // A link that is also given without nofollow may be followed: the two are kept apart.
+        let mark = xxh3_64(href.as_bytes()) ^ u64::from(nofollow);
+        if !self.seen.insert(mark) {
+            return;
+        }
+        let start = self.text.len() as u32;
+        self.text.push_str(href);
+        self.spans.push(Span {
+            start,
+            end: self.text.len() as u32,
+            kind,
+            nofollow,
+        });
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, LinkKind, bool)> {
+        self.spans.iter().map(|s| {
+            (
+                &self.text[s.start as usize..s.end as usize],
+                s.kind,
+                s.nofollow,
+            )
+        })
+    }
+}
+
+/// The links of one page, by owner.
+#[derive(Debug)]
+pub(crate) struct PageLinks {
+    pub(crate) own: LinkBatch,
+    pub(crate) forwards: Vec<(PartitionId, LinkBatch)>,
+    pub(crate) targets: Vec<DocId>,
+}
+
+impl PageLinks {
+    pub(crate) fn none(from: Option<DocId>) -> Self {
+        Self {
+            own: LinkBatch::new(from),
+            forwards: Vec::new(),
+            targets: Vec::new(),
+        }
+    }
+
+    /// Every link, for the archive's metadata record.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Link<'_>> {
+        self.own
+            .iter()
+            .chain(self.forwards.iter().flat_map(|(_, batch)| batch.iter()))
+    }
+
+    pub(crate) fn push(&mut self, owner: PartitionId, ours: PartitionId, link: Link<'_>) {
+        if owner == ours {
+            self.own.push(link);
+            return;
+        }
+        let from = self.own.from();
+        match self
+            .forwards
+            .iter_mut()
+            .find(|(partition, _)| *partition == owner)
+        {
+            Some((_, batch)) => batch.push(link),
+            None => {
+                let mut batch = LinkBatch::new(from);
+                batch.push(link);
+                self.forwards.push((owner, batch));
+            }
+        }
+    }
+}
+
+/// What judging a page's links needs to know of the page.
+pub(crate) struct Page<'a> {
+    pub(crate) base: &'a CanonicalUrl,
+    pub(crate) doc: DocId,
+    pub(crate) partition: PartitionId,
+    pub(crate) depth: u16,
+    /// The page asks that none of its links be followed.
+    pub(crate) nofollow: bool,
+}
+
+/// Turns raw links into batches. Reused from page to page.
+#[derive(Debug)]
+pub(crate) struct LinkSorter {
+    canonicalizer: Canonicalizer,
+    partitions: u16,
+    distinct: HashSet<u64, NoHash>,
+}
+
+impl LinkSorter {
+    pub(crate) fn new(canonicalizer: Canonicalizer, partitions: u16) -> Self {
+        Self {
+            canonicalizer,
+            partitions,
+            distinct: HashSet::default(),
+        }
+    }
+
+    pub(crate) fn sort(
+        &mut self,
+        page: &Page<'_>,
+        raw: &RawLinks,
+        scope: &RwLockReadGuard<'_, Scope>,
+    ) -> PageLinks {
+        let mut links = PageLinks::none(Some(page.doc));
+        self.distinct.clear();
+        // A page's link to itself says nothing about it.
+        self.distinct.insert(page.doc.0);
+        let depth = page.depth.saturating_add(1);
+        for (href, kind, nofollow) in raw.iter() {
+            let Ok(url) = self.canonicalizer.resolve(page.base, href) else {
+                continue;
+            };
+            let doc = url.doc_id();
+            if !self.distinct.insert(doc.0) {
+                continue;
+            }
+            links.targets.push(doc);
+            let verdict = scope.verdict(&url, depth, kind, nofollow || page.nofollow);
+            let owner = PartitionId::of(url.host_id(), self.partitions);
+            links.push(
+                owner,
+                page.partition,
+                Link {
+                    url: url.as_str(),
+                    kind,
+                    depth,
+                    hops: 0,
+                    verdict,
+                },
+            );
+        }
+        links
+    }
+
+    /// The target of a redirect: one more hop, no deeper.
+    pub(crate) fn redirect(
+        &mut self,
+        page: &Page<'_>,
+        target: &CanonicalUrl,
+        kind: LinkKind,
+        hops: u8,
+        max_hops: u8,
+        scope: &RwLockReadGuard<'_, Scope>,
+    ) -> PageLinks {
+        let mut links = PageLinks::none(Some(page.doc));
+        let verdict = if hops > max_hops {
+            Verdict::Exclude(Reason::TooManyRedirects)
+        } else {
+            scope.verdict(target, page.depth, kind, false)
+        };
+        links.targets.push(target.doc_id());
+        let owner = PartitionId::of(target.host_id(), self.partitions);
+        links.push(
+            owner,
+            page.partition,
+            Link {
+                url: target.as_str(),
+                kind,
+                depth: page.depth,
+                hops,
+                verdict,
+            },
+        );
+        links
+    }
+}
+
+/// The keys are hashes already.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct NoHash;
+
+impl std::hash::BuildHasher for NoHash {
+    type Hasher = Identity;
+
+    fn build_hasher(&self) -> Identity {
+        Identity(0)
+    }
+}
+
+pub(crate) struct Identity(u64);
+
+impl std::hash::Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64(bytes);
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}

@@ -1,0 +1,142 @@
+//! Counters that are always on: what the progress display, the report and the benchmark show.
+//! Written by workers and the archivist, read by anyone. CPU time by stage comes from the thread's
+//! CPU clock, read a handful of times a page.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+use crate::worker::Gauges;
+
+/// What a thread is doing. `Fetch` is everything that is not one of the others: sockets, TLS, the
+/// kernel, and waiting loops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Stage {
+    /// Content decoding.
+    Decode = 0,
+    /// Charset and links from HTML, sitemaps and feeds; text for the simhash.
+    Scan = 1,
+    /// Raw links to canonical URLs with a verdict.
+    Links = 2,
+    /// Digests, WARC records and their compression.
+    Record = 3,
+    /// Writing the archive and the logs, and making them durable.
+    Commit = 4,
+    /// Folding the log into the registry.
+    Fold = 5,
+    /// Choosing hosts and URLs.
+    Choose = 6,
+}
+
+pub(crate) const STAGES: [(Stage, &str); 7] = [
+    (Stage::Decode, "decode"),
+    (Stage::Scan, "scan"),
+    (Stage::Links, "links"),
+    (Stage::Record, "record"),
+    (Stage::Commit, "commit"),
+    (Stage::Fold, "fold"),
+    (Stage::Choose, "choose"),
+];
+
+/// Counters of this run.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    pub(crate) pages: AtomicU64,
+    pub(crate) requests: AtomicU64,
+    /// Bytes received in bodies.
+    pub(crate) wire_bytes: AtomicU64,
+    /// Requests that got no answer, or an error.
+    pub(crate) errors: AtomicU64,
+    pub(crate) duplicates: AtomicU64,
+    stage_ns: [AtomicU64; STAGES.len()],
+}
+
+impl Metrics {
+    pub(crate) fn add(&self, counter: &AtomicU64, by: u64) {
+        counter.fetch_add(by, Ordering::Relaxed);
+    }
+
+    /// Run `work` and put its CPU time down to `stage`.
+    pub(crate) fn timed<T>(&self, stage: Stage, work: impl FnOnce() -> T) -> T {
+        let before_ns = thread_cpu_ns();
+        let result = work();
+        self.stage_ns[stage as usize]
+            .fetch_add(thread_cpu_ns().saturating_sub(before_ns), Ordering::Relaxed);
+        result
+    }
+
+    pub(crate) fn progress(&self, gauges: &[Arc<Gauges>], seconds: f64) -> Progress {
+        let sum = |gauge: fn(&Gauges) -> &AtomicU64| -> u64 {
+            gauges
+                .iter()
+                .map(|g| gauge(g).load(Ordering::Relaxed))
+                .sum()
+        };
+        Progress {
+            pages: self.pages.load(Ordering::Relaxed),
+            requests: self.requests.load(Ordering::Relaxed),
+            bytes: self.wire_bytes.load(Ordering::Relaxed),
+            errors: self.errors.load(Ordering::Relaxed),
+            urls_known: sum(|g| &g.known),
+            urls_due: sum(|g| &g.due),
+            hosts_active: sum(|g| &g.turns),
+            seconds,
+        }
+    }
+
+    pub(crate) fn stage_seconds(&self) -> Vec<(&'static str, f64)> {
+        STAGES
+            .iter()
+            .map(|&(stage, name)| {
+                (
+                    name,
+                    self.stage_ns[stage as usize].load(Ordering::Relaxed) as f64 / 1e9,
+                )
+            })
+            .collect()
+    }
+}
+
+/// The state of a running crawl at one moment.
+#[derive(Debug, Clone, Serialize)]
+pub struct Progress {
+    pub pages: u64,
+    pub requests: u64,
+    pub bytes: u64,
+    pub errors: u64,
+    pub urls_known: u64,
+    pub urls_due: u64,
+    pub hosts_active: u64,
+    pub seconds: f64,
+}
+
+/// CPU time of the calling thread.
+fn thread_cpu_ns() -> u64 {
+    let t = clock_gettime(ClockId::ThreadCPUTime);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// CPU time of the whole process, user and system.
+pub fn process_cpu_seconds() -> f64 {
+    let t = clock_gettime(ClockId::ProcessCPUTime);
+    t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
+}
+
+/// The most memory that the process ever had resident; 0 where the system doesn't say.
+pub fn peak_rss_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|rest| {
+            rest.trim()
+                .trim_end_matches("kB")
+                .trim()
+                .parse::<u64>()
+                .ok()
+        })
+        .map_or(0, |kb| kb * 1024)
+}

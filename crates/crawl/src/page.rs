@@ -1,0 +1,550 @@
+//! An answer becomes a visit: content decoding, links, fingerprints, archive records. Everything
+//! here is computed, nothing is waited for.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use memchr::memmem;
+use portolan_archive::{Capture, PageFacts, RecordBuilder};
+use portolan_content::{
+    Directives, DocumentKind, FeedLimits, Fingerprint, MimeType, SitemapLimits, is_gzip, kind_of,
+    parse_feed, parse_sitemap,
+};
+use portolan_model::{
+    CanonicalUrl, Canonicalizer, DocId, Link, LinkBatch, LinkKind, Outcome, PartitionId, Reason,
+    Visit,
+};
+use portolan_net::{Decoder, Response, Version};
+use portolan_registry::Due;
+
+use crate::commit::{Copyable, Record};
+use crate::generations::Generations;
+use crate::links::{LinkSorter, Page, PageLinks, RawLinks};
+use crate::metrics::Stage;
+use crate::scan::{HtmlFacts, HtmlScan};
+use crate::settings::{HeadFirst, Settings};
+use crate::shared::Shared;
+
+/// URLs whose HEAD was fine and whose GET has to wait, remembered by a worker, twice over.
+const HEADS_REMEMBERED: usize = 4_096;
+
+/// Longest validators and titles that are kept in a visit.
+const MAX_FIELD_BYTES: usize = 512;
+
+/// What a worker processes answers with: buffers and tables that are used again and again.
+pub(crate) struct Workbench {
+    raw: RawLinks,
+    sorter: LinkSorter,
+    canonicalizer: Canonicalizer,
+    builder: RecordBuilder,
+    html: HtmlScan,
+    heads: Generations<DocId, ()>,
+}
+
+/// An answer on its way to becoming a visit.
+pub(crate) struct Fetched<'a> {
+    pub(crate) due: &'a Due,
+    pub(crate) url: &'a CanonicalUrl,
+    pub(crate) partition: PartitionId,
+    pub(crate) at_ms: u64,
+    pub(crate) ip: IpAddr,
+    /// The body was not wanted.
+    pub(crate) refused: Option<Reason>,
+}
+
+/// What is logged and archived of an answer.
+pub(crate) struct Processed {
+    pub(crate) visit: Visit,
+    pub(crate) links: PageLinks,
+    pub(crate) record: Option<Record>,
+}
+
+impl Workbench {
+    pub(crate) fn new(
+        settings: &Settings,
+        canonicalizer: Canonicalizer,
+        partitions: u16,
+        builder: RecordBuilder,
+    ) -> Self {
+        Self {
+            raw: RawLinks::with_limit(settings.content.max_links),
+            sorter: LinkSorter::new(canonicalizer.clone(), partitions),
+            canonicalizer,
+            builder,
+            html: HtmlScan::new(settings),
+            heads: Generations::with_bound(HEADS_REMEMBERED),
+        }
+    }
+
+    /// Does a HEAD save bytes here? Not if one was already made.
+    pub(crate) fn wants_head_first(
+        &mut self,
+        settings: &Settings,
+        url: &CanonicalUrl,
+        doc: DocId,
+    ) -> bool {
+        let worth_it = match settings.http.head_first {
+            HeadFirst::Never => false,
+            HeadFirst::Always => true,
+            HeadFirst::ByLook => !settings.content.types.is_empty() && looks_heavy(url.path()),
+        };
+        worth_it && self.heads.get(&doc).is_none()
+    }
+
+    pub(crate) fn head_was_fine(&mut self, doc: DocId) {
+        self.heads.insert(doc, ());
+    }
+
+    pub(crate) fn resolve(&self, base: &CanonicalUrl, href: &str) -> Option<CanonicalUrl> {
+        self.canonicalizer.resolve(base, href).ok()
+    }
+
+    /// The whole way of an answer.
+    pub(crate) fn process(
+        &mut self,
+        shared: &Arc<Shared>,
+        fetched: &Fetched<'_>,
+        response: Response,
+    ) -> Processed {
+        let settings = &shared.settings;
+        let status = response.status();
+        let mime = response
+            .header("content-type")
+            .and_then(MimeType::parse_header);
+        let mut visit = visit_of(fetched, &response, mime.as_ref());
+        visit.outcome = outcome_of(status, visit.attempt, settings.limits.max_attempts);
+        let mut links = PageLinks::none(Some(fetched.due.doc));
+        if let Some(reason) = fetched.refused {
+            visit.outcome = Outcome::Excluded(reason);
+        }
+        if visit.outcome != Outcome::Fetched && !matches!(visit.outcome, Outcome::Failed(_)) {
+            return Processed {
+                visit,
+                links,
+                record: None,
+            };
+        }
+        visit.fingerprint = Fingerprint::of(&response.body);
+        if (300..400).contains(&status) {
+            links = self.redirect(shared, fetched, &response, &mut visit);
+        } else if (200..300).contains(&status) {
+            links = self.document(shared, fetched, &response, mime.as_ref(), &mut visit);
+        }
+        if matches!(visit.outcome, Outcome::Excluded(_)) {
+            return Processed {
+                visit,
+                links,
+                record: None,
+            };
+        }
+        let record = shared.metrics.timed(Stage::Record, || {
+            self.record(shared, fetched, response, &visit, &links)
+        });
+        Processed {
+            visit,
+            links,
+            record: Some(record),
+        }
+    }
+
+    /// Read a document: its links, its charset, what it asks of robots.
+    fn document(
+        &mut self,
+        shared: &Arc<Shared>,
+        fetched: &Fetched<'_>,
+        response: &Response,
+        mime: Option<&MimeType>,
+        visit: &mut Visit,
+    ) -> PageLinks {
+        let settings = &shared.settings;
+        let metrics = &shared.metrics;
+        let body = metrics.timed(Stage::Decode, || {
+            decode_body(response, settings.http.max_decoded_bytes)
+        });
+        visit.body_bytes = body.len() as u64;
+        let mut directives = Directives::default();
+        if settings.robots.meta {
+            for value in response.head.get_all("x-robots-tag") {
+                directives =
+                    directives | Directives::from_header(value, &settings.identity.product);
+            }
+        }
+        self.raw.clear();
+        let facts = metrics.timed(Stage::Scan, || self.read(settings, fetched, mime, &body));
+        if settings.robots.meta {
+            directives = directives | facts.directives;
+        }
+        visit.charset = facts.charset.to_owned();
+        visit.title = cut(&facts.title, MAX_FIELD_BYTES).to_owned();
+        visit.simhash = facts.simhash;
+        let links = metrics.timed(Stage::Links, || {
+            let base = facts
+                .base
+                .and_then(|href| self.canonicalizer.resolve(fetched.url, &href).ok());
+            let page = Page {
+                base: base.as_ref().unwrap_or(fetched.url),
+                doc: fetched.due.doc,
+                partition: fetched.partition,
+                depth: fetched.due.depth,
+                nofollow: directives.nofollow,
+            };
+            let scope = shared
+                .scope
+                .read()
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            self.sorter.sort(&page, &self.raw, &scope)
+        });
+        visit.links = links.targets.len() as u32;
+        let reserved = &settings.content.reserved_texts;
+        if reserved
+            .iter()
+            .any(|text| memmem::find(&body, text.as_bytes()).is_some())
+        {
+            visit.outcome = Outcome::Excluded(Reason::ReservedText);
+        } else if directives.noarchive {
+            visit.outcome = Outcome::Excluded(Reason::NoArchive);
+        }
+        links
+    }
+
+    /// Raw links by the parser that fits the document.
+    fn read(
+        &mut self,
+        settings: &Settings,
+        fetched: &Fetched<'_>,
+        mime: Option<&MimeType>,
+        body: &[u8],
+    ) -> HtmlFacts {
+        let asked_as_sitemap = fetched.due.kind == LinkKind::Sitemap;
+        let inflated;
+        let body = if asked_as_sitemap && is_gzip(body) {
+            // sitemap.xml.gz is a gzip file, whatever the Content-Encoding.
+            inflated = Decoder::decode_body("gzip", body, settings.http.max_decoded_bytes as u64).0;
+            &inflated[..]
+        } else {
+            body
+        };
+        let kind = match kind_of(mime, body) {
+            DocumentKind::PlainText if asked_as_sitemap => DocumentKind::Sitemap,
+            kind => kind,
+        };
+        let raw = &mut self.raw;
+        match kind {
+            DocumentKind::Html => return self.html.read(raw, fetched.url, mime, body),
+            DocumentKind::Sitemap if settings.robots.sitemaps => {
+                parse_sitemap(body, SitemapLimits::default(), &mut |entry| {
+                    raw.push(entry.loc, LinkKind::Sitemap, false);
+                });
+            }
+            DocumentKind::Feed if settings.content.feeds => {
+                parse_feed(body, FeedLimits::default(), &mut |link| {
+                    raw.push(link.href, LinkKind::Feed, false);
+                });
+            }
+            _ => {}
+        }
+        HtmlFacts::default()
+    }
+
+    fn redirect(
+        &mut self,
+        shared: &Arc<Shared>,
+        fetched: &Fetched<'_>,
+        response: &Response,
+        visit: &mut Visit,
+    ) -> PageLinks {
+        let none = PageLinks::none(Some(fetched.due.doc));
+        let Some(location) = response.header("location") else {
+            if visit.status != 304 {
+                visit.outcome = Outcome::Failed(Reason::BadRedirect);
+            }
+            return none;
+        };
+        let location = String::from_utf8_lossy(location);
+        let Ok(target) = self.canonicalizer.resolve(fetched.url, &location) else {
+            visit.outcome = Outcome::Failed(Reason::BadRedirect);
+            return none;
+        };
+        if target.doc_id() == fetched.due.doc {
+            // It leads to itself, as cookie walls do; to ask again would change nothing.
+            visit.outcome = Outcome::Failed(Reason::BadRedirect);
+            return none;
+        }
+        let kind = if fetched.due.kind.is_seed() {
+            // `http://example.org` works where the site lives at `https://www.example.org`.
+            let mut scope = shared
+                .scope
+                .write()
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            scope.add_root(&target);
+            LinkKind::SeedRedirect
+        } else {
+            LinkKind::Redirect
+        };
+        let page = Page {
+            base: fetched.url,
+            doc: fetched.due.doc,
+            partition: fetched.partition,
+            depth: fetched.due.depth,
+            nofollow: false,
+        };
+        let scope = shared
+            .scope
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let hops = fetched.due.hops.saturating_add(1);
+        let max_hops = shared.settings.limits.max_redirects;
+        visit.links = 1;
+        self.sorter
+            .redirect(&page, &target, kind, hops, max_hops, &scope)
+    }
+
+    fn record(
+        &mut self,
+        shared: &Shared,
+        fetched: &Fetched<'_>,
+        response: Response,
+        visit: &Visit,
+        links: &PageLinks,
+    ) -> Record {
+        let surt = fetched.url.surt();
+        let oddities: Vec<&str> = response
+            .oddities
+            .iter()
+            .map(|oddity| oddity.name())
+            .collect();
+        let protocol = protocol_of(&response);
+        let capture = Capture {
+            url: fetched.url.as_str(),
+            surt: &surt,
+            at_ms: visit.at_ms,
+            ip: Some(fetched.ip),
+            request_head: &response.request_head,
+            response_head: response.head.bytes(),
+            body: &response.body,
+            sha1: None,
+            status: visit.status,
+            protocol,
+            identified_type: None,
+            truncated: visit.truncated,
+            facts: PageFacts {
+                fetch_ms: visit.fetch_ms,
+                depth: visit.depth,
+                via: None,
+                charset: &visit.charset,
+                title: &visit.title,
+                simhash: visit.simhash,
+                oddities: &oddities,
+            },
+        };
+        let built = self
+            .builder
+            .build(&capture, links.iter().map(|link| (link.url, link.kind)));
+        let may_be_copy =
+            shared.settings.archive.deduplicate && visit.is_document() && !response.body.is_empty();
+        let copy = may_be_copy.then(|| {
+            Box::new(Copyable {
+                surt,
+                ip: fetched.ip,
+                request_head: response.request_head,
+                response_head: response.head.into_bytes(),
+                protocol,
+            })
+        });
+        Record { built, copy }
+    }
+
+    /// The record of something that is not a visit of a queued URL: robots.txt.
+    pub(crate) fn record_plain(
+        &mut self,
+        url: &CanonicalUrl,
+        response: &Response,
+        ip: IpAddr,
+        at_ms: u64,
+    ) -> Record {
+        let capture = Capture {
+            url: url.as_str(),
+            surt: &url.surt(),
+            at_ms,
+            ip: Some(ip),
+            request_head: &response.request_head,
+            response_head: response.head.bytes(),
+            body: &response.body,
+            sha1: None,
+            status: response.status(),
+            protocol: protocol_of(response),
+            identified_type: None,
+            truncated: response.truncated,
+            facts: PageFacts {
+                fetch_ms: response.timings.total_ms,
+                ..PageFacts::default()
+            },
+        };
+        Record {
+            built: self.builder.build(&capture, []),
+            copy: None,
+        }
+    }
+
+    /// The sitemaps that a robots.txt names, for the partitions that own them.
+    pub(crate) fn sitemap_links(
+        &self,
+        shared: &Shared,
+        robots_url: &CanonicalUrl,
+        sitemaps: &[String],
+    ) -> Vec<(PartitionId, LinkBatch)> {
+        let mut links = PageLinks::none(None);
+        let ours = PartitionId::of(robots_url.host_id(), shared.partitions);
+        let scope = shared
+            .scope
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        for text in sitemaps {
+            let Ok(url) = self.canonicalizer.resolve(robots_url, text) else {
+                continue;
+            };
+            let verdict = scope.verdict(&url, 0, LinkKind::Sitemap, false);
+            let owner = PartitionId::of(url.host_id(), shared.partitions);
+            let link = Link {
+                url: url.as_str(),
+                kind: LinkKind::Sitemap,
+                depth: 0,
+                hops: 0,
+                verdict,
+            };
+            links.push(owner, ours, link);
+        }
+        let mut batches = links.forwards;
+        if !links.own.is_empty() {
+            batches.push((ours, links.own));
+        }
+        batches
+    }
+}
+
+/// The body as a reader sees it, cut at `max_bytes`. A broken stream gives what came before the
+/// break.
+pub(crate) fn decode_body(response: &Response, max_bytes: usize) -> Cow<'_, [u8]> {
+    let encoding = response.header_str("content-encoding").unwrap_or("");
+    Decoder::decode_body(encoding, &response.body, max_bytes as u64).0
+}
+
+fn visit_of(fetched: &Fetched<'_>, response: &Response, mime: Option<&MimeType>) -> Visit {
+    let field =
+        |name: &str| cut(response.header_str(name).unwrap_or(""), MAX_FIELD_BYTES).to_owned();
+    Visit {
+        status: response.status(),
+        attempt: fetched.due.attempts.saturating_add(1),
+        depth: fetched.due.depth,
+        fetch_ms: response.timings.total_ms,
+        wire_bytes: response.body.len() as u64,
+        body_bytes: response.body.len() as u64,
+        truncated: response.truncated,
+        mime: mime
+            .map(|mime| mime.essence().to_owned())
+            .unwrap_or_default(),
+        etag: field("etag"),
+        last_modified: field("last-modified"),
+        ..Visit::without_answer(fetched.at_ms, Outcome::Fetched)
+    }
+}
+
+/// What a status means for the URL.
+fn outcome_of(status: u16, attempt: u8, max_attempts: u8) -> Outcome {
+    let again = |reason| {
+        if attempt >= max_attempts {
+            Outcome::Failed(reason)
+        } else {
+            Outcome::Retry(reason)
+        }
+    };
+    match status {
+        429 => again(Reason::TooManyRequests),
+        408 | 425 => again(Reason::HttpClientError),
+        400..500 => Outcome::Failed(Reason::HttpClientError),
+        500 | 502..505 => again(Reason::HttpServerError),
+        500..600 => Outcome::Failed(Reason::HttpServerError),
+        200..400 => Outcome::Fetched,
+        _ => Outcome::Failed(Reason::BrokenHttp),
+    }
+}
+
+fn protocol_of(response: &Response) -> Option<&'static str> {
+    match response.version() {
+        Version::Http2 => Some("h2"),
+        Version::Http09 => Some("http/0.9"),
+        _ => None,
+    }
+}
+
+/// Names of files that are large and rarely text.
+fn looks_heavy(path: &str) -> bool {
+    const HEAVY: [&str; 24] = [
+        "7z", "avi", "bin", "bz2", "deb", "dmg", "doc", "docx", "exe", "flac", "gz", "iso", "jar",
+        "mkv", "mov", "mp3", "mp4", "mpg", "pdf", "rpm", "tar", "wav", "xz", "zip",
+    ];
+    let name = path.rsplit('/').next().unwrap_or("");
+    name.rsplit_once('.').is_some_and(|(_, extension)| {
+        HEAVY
+            .iter()
+            .any(|heavy| heavy.eq_ignore_ascii_case(extension))
+    })
+}
+
+/// At most `bytes` bytes of a text, cut between characters.
+fn cut(text: &str, bytes: usize) -> &str {
+    if text.len() <= bytes {
+        return text;
+    }
+    let mut end = bytes;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_become_outcomes() {
+        assert_eq!(outcome_of(200, 1, 3), Outcome::Fetched);
+        assert_eq!(outcome_of(301, 1, 3), Outcome::Fetched);
+        assert_eq!(
+            outcome_of(404, 1, 3),
+            Outcome::Failed(Reason::HttpClientError)
+        );
+        assert_eq!(
+            outcome_of(503, 1, 3),
+            Outcome::Retry(Reason::HttpServerError)
+        );
+        assert_eq!(
+            outcome_of(503, 3, 3),
+            Outcome::Failed(Reason::HttpServerError)
+        );
+        assert_eq!(
+            outcome_of(501, 1, 3),
+            Outcome::Failed(Reason::HttpServerError)
+        );
+        assert_eq!(
+            outcome_of(429, 2, 3),
+            Outcome::Retry(Reason::TooManyRequests)
+        );
+        assert_eq!(outcome_of(999, 1, 3), Outcome::Failed(Reason::BrokenHttp));
+    }
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(cut("añb", 2), "a");
+        assert_eq!(cut("añb", 3), "añ");
+        assert_eq!(cut("abc", 9), "abc");
+    }
+
+    #[test]
+    fn heavy_names_are_known_by_their_extension() {
+        assert!(looks_heavy("/a/b.PDF") && looks_heavy("/x.tar.gz"));
+        assert!(!looks_heavy("/pdf") && !looks_heavy("/a.html") && !looks_heavy("/"));
+    }
+}

@@ -1,0 +1,165 @@
+//! What a crawl came to: one JSON object for programs, words and figures for people.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+
+use serde::Serialize;
+
+/// Totals over all runs of a crawl directory, unless said otherwise.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Documents archived (answers 2xx), copies included.
+    pub pages: u64,
+    /// Requests for URLs of the queue that were answered or given up; robots.txt not counted.
+    pub requests: u64,
+    /// Body bytes received.
+    pub bytes: u64,
+    pub urls_known: u64,
+    pub urls_due: u64,
+    pub failed: u64,
+    pub excluded: u64,
+    /// Documents whose payload was archived before, under another URL.
+    pub duplicates: u64,
+    pub redirects: u64,
+    pub hosts: u64,
+    /// Of this run.
+    pub seconds: f64,
+    /// Of this run, user and system.
+    pub cpu_seconds: f64,
+    /// Of this run.
+    pub peak_rss_bytes: u64,
+    pub stopped_by: &'static str,
+    /// Documents archived in this run.
+    pub pages_this_run: u64,
+    /// Requests sent in this run, robots.txt included.
+    pub requests_this_run: u64,
+    pub archive_files: u64,
+    pub archive_bytes: u64,
+    /// Why URLs failed or were excluded, by reason.
+    pub reasons: BTreeMap<String, u64>,
+    /// CPU seconds of this run by stage.
+    pub stages: BTreeMap<String, f64>,
+    /// Reasons in words, for people.
+    #[serde(skip)]
+    pub sentences: BTreeMap<String, &'static str>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match self.stopped_by {
+            "done" => "everything in scope was fetched",
+            "max-pages" => "the limit of pages was reached",
+            "time-limit" => "the time was up",
+            "signal" => "it was asked to stop",
+            _ => "an error stopped it",
+        };
+        writeln!(f, "The crawl ended because {why}.")?;
+        writeln!(
+            f,
+            "  {} documents archived ({} of them copies), {} redirects, from {} hosts; {} received.",
+            thousands(self.pages),
+            thousands(self.duplicates),
+            thousands(self.redirects),
+            thousands(self.hosts),
+            bytes(self.bytes),
+        )?;
+        writeln!(
+            f,
+            "  {} URLs known: {} due, {} failed, {} excluded.",
+            thousands(self.urls_known),
+            thousands(self.urls_due),
+            thousands(self.failed),
+            thousands(self.excluded),
+        )?;
+        for (reason, count) in &self.reasons {
+            let sentence = self.sentences.get(reason).copied().unwrap_or("");
+            writeln!(f, "    {:>10}  {reason}: {sentence}", thousands(*count))?;
+        }
+        writeln!(
+            f,
+            "  {} WARC files, {}.",
+            thousands(self.archive_files),
+            bytes(self.archive_bytes)
+        )?;
+        let rate = self.pages_this_run as f64 / self.seconds.max(0.001);
+        writeln!(
+            f,
+            "  This run: {} documents with {} requests in {} ({rate:.1} pages/s); {:.1} s CPU, at most {} of memory.",
+            thousands(self.pages_this_run),
+            thousands(self.requests_this_run),
+            duration(self.seconds),
+            self.cpu_seconds,
+            bytes(self.peak_rss_bytes),
+        )
+    }
+}
+
+/// 1234567 -> 1,234,567
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// 1536 -> 1.5 KB
+pub fn bytes(number: u64) -> String {
+    const UNITS: [&str; 5] = ["bytes", "KB", "MB", "GB", "TB"];
+    let mut value = number as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{number} bytes")
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
+}
+
+/// 3725.0 -> 1 h 2 min 5 s
+pub fn duration(seconds: f64) -> String {
+    if seconds < 60.0 {
+        return format!("{seconds:.1} s");
+    }
+    let whole = seconds.round() as u64;
+    let mut text = String::new();
+    for (unit, name) in [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")] {
+        let amount = whole / unit
+            % if unit == 86_400 {
+                u64::MAX
+            } else {
+                [24, 60, 60][usize::from(unit < 3_600) + usize::from(unit < 60)]
+            };
+        if amount > 0 {
+            let _ = write!(
+                text,
+                "{}{amount} {name}",
+                if text.is_empty() { "" } else { " " }
+            );
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_well() {
+        assert_eq!(thousands(0), "0");
+        assert_eq!(thousands(999), "999");
+        assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(bytes(1_536), "1.5 KB");
+        assert_eq!(duration(3_725.0), "1 h 2 min 5 s");
+        assert_eq!(duration(59.94), "59.9 s");
+        assert_eq!(duration(90_000.0), "1 d 1 h");
+    }
+}

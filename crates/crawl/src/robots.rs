@@ -1,0 +1,402 @@
+//! Settling robots.txt of an origin before any of its pages: from what is remembered, or by reading
+//! it, one request a turn like any other request to the host.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use portolan_content::{MAX_ROBOTS_BYTES, Robots, RobotsAnswer};
+use portolan_model::{CanonicalUrl, RobotsRecord, RobotsStatus};
+use portolan_net::{BodySink, Method, NetError, Origin, Request, Scheme};
+use portolan_registry::Entry;
+
+use crate::commit::Record;
+use crate::gate::Door;
+use crate::generations::Generations;
+use crate::page::decode_body;
+use crate::turn::{Answer, Asked, Visitor};
+
+/// Origins whose parsed rules a worker keeps, twice over; others are parsed again from the record.
+const CACHED_ORIGINS: usize = 4_096;
+
+/// How long we wait for another host to be free when a robots.txt redirects there.
+const FOREIGN_WAIT_MS: u64 = 30_000;
+
+/// What robots.txt says to us.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pub(crate) robots: Robots,
+    pub(crate) crawl_delay_ms: Option<u64>,
+}
+
+pub(crate) enum RobotsStep {
+    Settled(Rc<Rules>),
+    /// It answers with server errors again and again: nothing may be fetched.
+    Unreachable,
+    /// The host could not be asked at all.
+    Failed(NetError),
+    /// A request was made, and the host wants a pause before the next.
+    Later,
+}
+
+/// What a worker knows of robots.txt files, ahead of what is folded.
+pub(crate) struct RobotsCache {
+    origins: Generations<String, State>,
+}
+
+#[derive(Clone)]
+enum State {
+    Settled { rules: Rc<Rules>, expires_ms: u64 },
+    Unreachable { expires_ms: u64 },
+    Reading(Reading),
+}
+
+/// A robots.txt on its way: redirects followed and tries made so far.
+#[derive(Clone)]
+struct Reading {
+    next: CanonicalUrl,
+    hops: u8,
+    attempts: u16,
+}
+
+impl Default for RobotsCache {
+    fn default() -> Self {
+        Self {
+            origins: Generations::with_bound(CACHED_ORIGINS),
+        }
+    }
+}
+
+impl Visitor {
+    /// Settle robots.txt of `url`'s origin, with a request if need be.
+    pub(crate) async fn robots(&mut self, url: &CanonicalUrl) -> RobotsStep {
+        let origin = url.origin().to_owned();
+        // Every pass makes one request; redirects and tries are bounded, so the passes are too.
+        loop {
+            if let Some(step) = self.known_robots(&origin) {
+                return step;
+            }
+            if self.must_wait() {
+                return RobotsStep::Later;
+            }
+            let Some(reading) = self.reading(&origin) else {
+                return RobotsStep::Settled(Rc::new(Rules {
+                    robots: Robots::disallow_all(),
+                    crawl_delay_ms: None,
+                }));
+            };
+            let at_ms = self.shared.now_ms();
+            let asked = if reading.next.host() == url.host() {
+                self.request(&reading.next, Method::Get, &mut FirstBytes::default(), None)
+                    .await
+            } else {
+                self.foreign_request(&reading.next).await.map(Asked::Answer)
+            };
+            match asked {
+                Ok(Asked::Answer(answer)) => self.judge(&origin, reading, answer, at_ms).await,
+                Ok(Asked::AddressBusy) => return RobotsStep::Later,
+                Err(error) if reading.hops == 0 => return RobotsStep::Failed(error),
+                // Where a redirect led cannot be reached: as good as a server error.
+                Err(_) => self.unreachable(&origin, reading).await,
+            }
+        }
+    }
+
+    /// From the cache, or from the host's record.
+    fn known_robots(&mut self, origin: &str) -> Option<RobotsStep> {
+        let now_ms = self.shared.now_ms();
+        let mut cache = self.worker.robots.borrow_mut();
+        match cache.origins.get(origin) {
+            Some(State::Settled { rules, expires_ms }) if *expires_ms > now_ms => {
+                return Some(RobotsStep::Settled(Rc::clone(rules)));
+            }
+            Some(State::Unreachable { expires_ms }) if *expires_ms > now_ms => {
+                return Some(RobotsStep::Unreachable);
+            }
+            Some(State::Reading(_)) => return None,
+            _ => {}
+        }
+        let record = self
+            .turn
+            .robots
+            .iter()
+            .find(|r| r.origin == origin && r.expires_ms > now_ms)?;
+        let expires_ms = record.expires_ms;
+        let robots = match record.status {
+            RobotsStatus::Unreachable => {
+                cache
+                    .origins
+                    .insert(origin.to_owned(), State::Unreachable { expires_ms });
+                return Some(RobotsStep::Unreachable);
+            }
+            RobotsStatus::Absent => Robots::allow_all(),
+            RobotsStatus::Rules => Robots::parse(record.rules.as_bytes(), "*"),
+        };
+        let rules = Rc::new(Rules::new(robots));
+        cache.origins.insert(
+            origin.to_owned(),
+            State::Settled {
+                rules: Rc::clone(&rules),
+                expires_ms,
+            },
+        );
+        Some(RobotsStep::Settled(rules))
+    }
+
+    /// The request that is next for this origin's robots.txt.
+    fn reading(&mut self, origin: &str) -> Option<Reading> {
+        let mut cache = self.worker.robots.borrow_mut();
+        if let Some(State::Reading(reading)) = cache.origins.get(origin) {
+            return Some(reading.clone());
+        }
+        let next = CanonicalUrl::from_canonical(format!("{origin}/robots.txt")).ok()?;
+        Some(Reading {
+            next,
+            hops: 0,
+            attempts: 0,
+        })
+    }
+
+    async fn judge(&mut self, origin: &str, mut reading: Reading, answer: Answer, at_ms: u64) {
+        let response = &answer.response;
+        match RobotsAnswer::from_status(response.status()) {
+            RobotsAnswer::Parse => {
+                let robots = {
+                    let body = decode_body(response, MAX_ROBOTS_BYTES);
+                    Robots::parse(&body, &self.shared.settings.identity.product)
+                };
+                self.settle_robots(origin, &reading, RobotsStatus::Rules, robots, answer, at_ms)
+                    .await;
+            }
+            RobotsAnswer::AllowAll => {
+                let robots = Robots::allow_all();
+                self.settle_robots(
+                    origin,
+                    &reading,
+                    RobotsStatus::Absent,
+                    robots,
+                    answer,
+                    at_ms,
+                )
+                .await;
+            }
+            RobotsAnswer::DisallowAll => self.unreachable(origin, reading).await,
+            RobotsAnswer::Redirect => {
+                let target = response
+                    .header_str("location")
+                    .and_then(|to| self.worker.bench.borrow().resolve(&reading.next, to));
+                match target {
+                    Some(next) if reading.hops < self.shared.settings.robots.max_redirects => {
+                        reading.next = next;
+                        reading.hops += 1;
+                        self.worker
+                            .robots
+                            .borrow_mut()
+                            .origins
+                            .insert(origin.to_owned(), State::Reading(reading));
+                    }
+                    // RFC 9309: after that many redirects it may count as unavailable.
+                    _ => {
+                        let robots = Robots::allow_all();
+                        let status = RobotsStatus::Absent;
+                        self.settle_robots(origin, &reading, status, robots, answer, at_ms)
+                            .await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn settle_robots(
+        &mut self,
+        origin: &str,
+        reading: &Reading,
+        status: RobotsStatus,
+        robots: Robots,
+        answer: Answer,
+        at_ms: u64,
+    ) {
+        let now_ms = self.shared.now_ms();
+        let expires_ms = now_ms + self.shared.settings.robots.cache_ms;
+        let record = RobotsRecord {
+            origin: origin.to_owned(),
+            status,
+            fetched_ms: now_ms,
+            expires_ms,
+            rules: if status == RobotsStatus::Rules {
+                robots.to_compact()
+            } else {
+                String::new()
+            },
+        };
+        let sitemaps = robots.sitemaps().to_vec();
+        let rules = Rc::new(Rules::new(robots));
+        // The delay that it asks for already holds for what comes after it.
+        if let Some(delay_ms) = rules.crawl_delay_ms {
+            self.pulse.not_before_ms = self
+                .pulse
+                .not_before_ms
+                .max(self.pulse.last_ms + delay_ms + 1);
+            self.pulse.delay_ms = self
+                .pulse
+                .delay_ms
+                .max(u32::try_from(delay_ms).unwrap_or(u32::MAX));
+        }
+        self.worker
+            .robots
+            .borrow_mut()
+            .origins
+            .insert(origin.to_owned(), State::Settled { rules, expires_ms });
+        let archived = self.worker.bench.borrow_mut().record_plain(
+            &reading.next,
+            &answer.response,
+            answer.peer,
+            at_ms,
+        );
+        self.log_host(record, Some(archived)).await;
+        if self.shared.settings.robots.sitemaps {
+            self.log_sitemaps(&reading.next, &sitemaps).await;
+        }
+    }
+
+    /// Another try failed; after enough of them the origin is closed to us.
+    async fn unreachable(&mut self, origin: &str, mut reading: Reading) {
+        reading.attempts += 1;
+        if reading.attempts < self.shared.settings.robots.unreachable_attempts {
+            self.back_off();
+            reading.hops = 0;
+            if let Ok(next) = CanonicalUrl::from_canonical(format!("{origin}/robots.txt")) {
+                reading.next = next;
+            }
+            self.worker
+                .robots
+                .borrow_mut()
+                .origins
+                .insert(origin.to_owned(), State::Reading(reading));
+            return;
+        }
+        let now_ms = self.shared.now_ms();
+        let expires_ms = now_ms + self.shared.settings.robots.cache_ms;
+        self.worker
+            .robots
+            .borrow_mut()
+            .origins
+            .insert(origin.to_owned(), State::Unreachable { expires_ms });
+        let record = RobotsRecord {
+            origin: origin.to_owned(),
+            status: RobotsStatus::Unreachable,
+            fetched_ms: now_ms,
+            expires_ms,
+            rules: String::new(),
+        };
+        self.log_host(record, None).await;
+    }
+
+    async fn log_host(&mut self, robots: RobotsRecord, record: Option<Record>) {
+        let host = self.turn.name.clone();
+        let entry = Entry::Host {
+            host,
+            pulse: self.pulse,
+            robots: Some(robots),
+            archive: None,
+        };
+        self.hand_over(self.partition, entry, record).await;
+    }
+
+    async fn log_sitemaps(&mut self, robots_url: &CanonicalUrl, sitemaps: &[String]) {
+        let found =
+            self.worker
+                .bench
+                .borrow_mut()
+                .sitemap_links(&self.shared, robots_url, sitemaps);
+        for (partition, links) in found {
+            let entry = Entry::Links {
+                source: None,
+                links,
+            };
+            self.hand_over(partition, entry, None).await;
+        }
+    }
+
+    /// robots.txt was redirected to another host: asked there with that host's door held, so that
+    /// it is still one request at a time on each host.
+    async fn foreign_request(&mut self, url: &CanonicalUrl) -> Result<Answer, NetError> {
+        let shared = Arc::clone(&self.shared);
+        let door = Door::Host(url.host_id());
+        let begun_ms = shared.now_ms();
+        loop {
+            let now_ms = shared.now_ms();
+            let Err(at_ms) = shared.gate.enter(door, now_ms) else {
+                break;
+            };
+            if at_ms > begun_ms + FOREIGN_WAIT_MS {
+                return Err(NetError::Timeout {
+                    waiting_for: "the host that robots.txt redirects to",
+                    after_ms: FOREIGN_WAIT_MS,
+                });
+            }
+            tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(now_ms).max(1))).await;
+        }
+        let result = self.foreign_exchange(url).await;
+        let now_ms = shared.now_ms();
+        let rest_ms = shared.settings.politeness.delay_ms;
+        shared.gate.leave(
+            door,
+            if rest_ms == 0 {
+                0
+            } else {
+                now_ms + rest_ms + 1
+            },
+            now_ms,
+        );
+        shared.metrics.add(&shared.metrics.requests, 1);
+        result
+    }
+
+    async fn foreign_exchange(&self, url: &CanonicalUrl) -> Result<Answer, NetError> {
+        let scheme = if url.is_https() {
+            Scheme::Https
+        } else {
+            Scheme::Http
+        };
+        let origin = Origin::new(scheme, url.host(), url.port());
+        let resolved = self.shared.mapping.resolve(origin.host()).await?;
+        let mut connection = self.shared.connector.connect(&origin, &resolved).await?;
+        let request = Request::get(url.path_and_query());
+        let response = connection
+            .fetch(&request, &mut FirstBytes::default())
+            .await?;
+        Ok(Answer {
+            response,
+            peer: connection.peer(),
+        })
+    }
+}
+
+impl Rules {
+    fn new(robots: Robots) -> Self {
+        let crawl_delay_ms = robots.crawl_delay().map(|delay| delay.as_millis() as u64);
+        Self {
+            robots,
+            crawl_delay_ms,
+        }
+    }
+}
+
+/// Of a robots.txt only so much is read; the rest doesn't count.
+#[derive(Default)]
+struct FirstBytes {
+    bytes: usize,
+}
+
+impl BodySink for FirstBytes {
+    fn body(&mut self, bytes: &[u8]) -> ControlFlow<()> {
+        self.bytes += bytes.len();
+        if self.bytes > MAX_ROBOTS_BYTES {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What all threads of a crawl share: settings, the gate, the budget, counters, the resolver. Small,
+//! and touched once a request at most.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+
+use portolan_model::{Clock, PartitionId};
+use portolan_net::{Connector, Mapping};
+use tokio::sync::{Notify, Semaphore, mpsc};
+
+use crate::budget::{Budget, StoppedBy};
+use crate::commit::Finished;
+use crate::error::CrawlError;
+use crate::gate::Gate;
+use crate::metrics::Metrics;
+use crate::politeness::Politeness;
+use crate::scope::Scope;
+use crate::settings::Settings;
+
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) partitions: u16,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) scope: RwLock<Scope>,
+    pub(crate) politeness: Politeness,
+    pub(crate) gate: Gate,
+    pub(crate) budget: Budget,
+    pub(crate) metrics: Metrics,
+    pub(crate) mapping: Arc<Mapping>,
+    pub(crate) connector: Connector,
+    pub(crate) finished: mpsc::Sender<Finished>,
+    /// Room for records between workers and archivist, in KiB.
+    pub(crate) room: Arc<Semaphore>,
+    /// A worker has nothing to fetch: don't wait for more before committing.
+    pub(crate) hungry: Notify,
+    /// Everything is folded: the archivist may end.
+    pub(crate) closing: Notify,
+    /// Entries handed to the archivist, or delivered by it, that are not folded yet.
+    pub(crate) outstanding: AtomicU64,
+    /// Entries folded, ever: lets the watcher see that nothing moved between two looks.
+    pub(crate) folded: AtomicU64,
+    /// Documents archived by earlier runs.
+    pub(crate) pages_before: u64,
+    pub(crate) failure: Mutex<Option<CrawlError>>,
+}
+
+/// Records between workers and archivist may hold this much.
+pub(crate) const ROOM_KIB: usize = 64 * 1024;
+
+impl Shared {
+    /// Something failed that the crawl cannot go on without: everything stops, the first failure
+    /// is kept for the report.
+    pub(crate) fn fail(&self, error: CrawlError) {
+        self.failure
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .get_or_insert(error);
+        self.budget.stop_now(StoppedBy::Error);
+    }
+
+    pub(crate) fn take_failure(&self) -> Option<CrawlError> {
+        self.failure
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .take()
+    }
+
+    /// Documents archived, ever.
+    pub(crate) fn pages(&self) -> u64 {
+        self.pages_before + self.metrics.pages.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    /// Hand an entry to the archivist; waits while its buffers are full.
+    pub(crate) async fn hand_over(&self, mut finished: Finished) {
+        if let Some(record) = &finished.record {
+            let kib = (record.built.bytes() as usize / 1024 + 1).min(ROOM_KIB) as u32;
+            finished.room = Arc::clone(&self.room).acquire_many_owned(kib).await.ok();
+        }
+        self.outstanding.fetch_add(1, Ordering::SeqCst);
+        if self.finished.send(finished).await.is_err() {
+            // The archivist is gone, which only happens after a failure that is already recorded.
+            self.outstanding.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Which worker owns a partition.
+pub(crate) fn owner(partition: PartitionId, workers: usize) -> usize {
+    usize::from(partition.0) % workers
+}

@@ -1,0 +1,191 @@
+//! The watcher: sees when a crawl has come to its end, or must, and closes the books.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use portolan_archive::Finished as ClosedArchive;
+use portolan_model::Reason;
+use portolan_registry::{Partition, Stats};
+
+use crate::budget::StoppedBy;
+use crate::commit::Books;
+use crate::error::CrawlError;
+use crate::metrics::{peak_rss_bytes, process_cpu_seconds};
+use crate::report::Report;
+use crate::shared::Shared;
+use crate::worker::Gauges;
+
+/// How often the watcher looks.
+const WATCH_EVERY: Duration = Duration::from_millis(10);
+
+/// What is under way when a crawl is asked to stop may take this long; then it is given up.
+const GRACE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Watcher {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) gauges: Vec<Arc<Gauges>>,
+    pub(crate) workers: Vec<JoinHandle<Vec<Partition>>>,
+    pub(crate) archivist: JoinHandle<Books>,
+    pub(crate) begun: Instant,
+    /// CPU time of the process before this crawl began.
+    pub(crate) cpu_before: f64,
+    pub(crate) dir: PathBuf,
+}
+
+impl Watcher {
+    pub(crate) fn run(self) -> Result<Report, CrawlError> {
+        self.watch();
+        self.shared.closing.notify_one();
+        let Ok(books) = self.archivist.join() else {
+            return Err(CrawlError::Internal("the archivist died".to_owned()));
+        };
+        let mut partitions = Vec::new();
+        for worker in self.workers {
+            match worker.join() {
+                Ok(owned) => partitions.extend(owned),
+                Err(_) => return Err(CrawlError::Internal("a worker died".to_owned())),
+            }
+        }
+        if let Some(failure) = self.shared.take_failure() {
+            // What is on disk is consistent: the next start goes on from there.
+            return Err(failure);
+        }
+        let (stats, hosts, archive) = close(partitions, books)?;
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let cpu_seconds = process_cpu_seconds() - self.cpu_before;
+        let report = report(&self.shared, &stats, hosts, &archive, seconds, cpu_seconds);
+        save(&self.dir, &report)?;
+        Ok(report)
+    }
+
+    /// Until nothing is left to do, or nothing more may be done.
+    fn watch(&self) {
+        let shared = &self.shared;
+        let limit_s = shared.settings.limits.time_limit_s;
+        let mut still_since = None;
+        let mut stopping_since: Option<Instant> = None;
+        loop {
+            std::thread::sleep(WATCH_EVERY);
+            if limit_s > 0.0 && self.begun.elapsed().as_secs_f64() >= limit_s {
+                shared.budget.stop(StoppedBy::TimeLimit);
+            }
+            if shared.budget.is_spent(shared.pages()) {
+                shared.budget.stop(StoppedBy::MaxPages);
+            }
+            if self.archivist.is_finished() || self.workers.iter().any(JoinHandle::is_finished) {
+                // One of them ended by itself: it has failed, and everything else ends too.
+                shared.budget.stop_now(StoppedBy::Error);
+                return;
+            }
+            if shared.budget.is_stopping()
+                && stopping_since.get_or_insert_with(Instant::now).elapsed() > GRACE
+            {
+                shared.budget.stop_now(StoppedBy::Signal);
+            }
+            let folded = shared.folded.load(Ordering::SeqCst);
+            if !self.is_still() {
+                still_since = None;
+            } else if still_since == Some(folded) {
+                shared.budget.stop(StoppedBy::Done);
+                return;
+            } else {
+                // Only if nothing was folded until the next look was it really still.
+                still_since = Some(folded);
+            }
+        }
+    }
+
+    fn is_still(&self) -> bool {
+        self.shared.outstanding.load(Ordering::SeqCst) == 0
+            && self
+                .gauges
+                .iter()
+                .all(|gauges| gauges.idle.load(Ordering::SeqCst))
+            && self.shared.outstanding.load(Ordering::SeqCst) == 0
+    }
+}
+
+/// Last checkpoints, and everything durable.
+fn close(
+    partitions: Vec<Partition>,
+    books: Books,
+) -> Result<(Stats, u64, ClosedArchive), CrawlError> {
+    let Books {
+        warc,
+        mut seen,
+        mut logs,
+    } = books;
+    let archive = warc.finish()?;
+    seen.flush()?;
+    logs.sync()?;
+    let mut stats = Stats::default();
+    let mut hosts = 0;
+    for mut partition in partitions {
+        partition.flush()?;
+        stats.add(partition.stats());
+        hosts += partition.count_hosts()?;
+    }
+    logs.close()?;
+    Ok((stats, hosts, archive))
+}
+
+fn report(
+    shared: &Shared,
+    stats: &Stats,
+    hosts: u64,
+    archive: &ClosedArchive,
+    seconds: f64,
+    cpu_seconds: f64,
+) -> Report {
+    let metrics = &shared.metrics;
+    let counted = || {
+        Reason::ALL
+            .iter()
+            .filter(|reason| stats.by_reason(**reason) > 0)
+    };
+    let mut stages: BTreeMap<String, f64> = metrics
+        .stage_seconds()
+        .into_iter()
+        .map(|(name, s)| (name.to_owned(), s))
+        .collect();
+    let staged: f64 = stages.values().sum();
+    stages.insert("fetch".to_owned(), (cpu_seconds - staged).max(0.0));
+    Report {
+        pages: stats.pages,
+        requests: stats.requests,
+        bytes: stats.wire_bytes,
+        urls_known: stats.known,
+        urls_due: stats.due,
+        failed: stats.failed,
+        excluded: stats.excluded,
+        duplicates: stats.duplicates,
+        redirects: stats.by_status_class[3],
+        hosts,
+        seconds,
+        cpu_seconds,
+        peak_rss_bytes: peak_rss_bytes(),
+        stopped_by: shared.budget.stopped_by().unwrap_or(StoppedBy::Done).name(),
+        pages_this_run: metrics.pages.load(Ordering::Relaxed),
+        requests_this_run: metrics.requests.load(Ordering::Relaxed),
+        archive_files: archive.files as u64,
+        archive_bytes: archive.bytes,
+        reasons: counted()
+            .map(|r| (r.name().to_owned(), stats.by_reason(*r)))
+            .collect(),
+        sentences: counted()
+            .map(|r| (r.name().to_owned(), r.sentence()))
+            .collect(),
+        stages,
+    }
+}
+
+fn save(dir: &std::path::Path, report: &Report) -> Result<(), CrawlError> {
+    let path = dir.join("report.json");
+    let text =
+        serde_json::to_string_pretty(report).map_err(|e| CrawlError::Internal(e.to_string()))?;
+    std::fs::write(&path, text + "\n").map_err(|source| CrawlError::File { path, source })
+}

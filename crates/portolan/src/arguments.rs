@@ -1,0 +1,345 @@
+//! The command line. Names are a contract: scripts depend on them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+#[derive(Parser)]
+#[command(
+    name = "portolan",
+    version,
+    about = "A polite, complete, parallel web crawler",
+    after_help = "Examples:\n  \
+        portolan demo                                   a crawl of a simulated Web, no network needed\n  \
+        portolan crawl https://example.org/             one site into ./crawl\n  \
+        portolan crawl --out crawl                      go on with it\n  \
+        portolan status crawl                           how far it is\n  \
+        portolan why crawl https://example.org/page     why was this fetched, or not\n\n\
+        Be polite: set --contact to a URL or address where a server's operator can reach you."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Crawl(CrawlArguments),
+    Status(StatusArguments),
+    Urls(UrlsArguments),
+    Why(WhyArguments),
+    Links(LinksArguments),
+    #[command(subcommand)]
+    Warc(WarcCommand),
+    Config(ConfigArguments),
+    Simweb(SimwebArguments),
+    Demo(DemoArguments),
+    #[command(subcommand)]
+    Bench(BenchCommand),
+}
+
+/// Crawl from seed URLs into a directory, or go on with a crawl.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan crawl https://example.org/ --contact mailto:me@example.net\n  \
+    portolan crawl https://example.org/docs/ --scope prefix --max-pages 1000 --out docs\n  \
+    portolan crawl --seeds-file seeds.txt --scope domain --time-limit 8h\n  \
+    portolan crawl http://h0.sim.test/ --scope any --delay 0s --resolve '*.sim.test=127.0.0.1:8080'\n  \
+    portolan crawl --out docs                 # docs holds a crawl: go on with it\n\n\
+    Ctrl-C once: finish what is under way, commit, report. Twice: stop now; nothing is lost.")]
+pub(crate) struct CrawlArguments {
+    /// Where to start: URLs (http:// is assumed where no scheme is given)
+    #[arg(value_name = "SEED")]
+    pub(crate) seeds: Vec<String>,
+    /// The crawl's directory; if it holds a crawl, that crawl goes on
+    #[arg(long, value_name = "DIR", default_value = "./crawl")]
+    pub(crate) out: PathBuf,
+    /// A settings file (TOML) with what differs from `portolan config`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// A file with one seed URL a line ('#' starts a comment), or '-' for standard input
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) seeds_file: Option<PathBuf>,
+    /// How far from the seeds to go [default: host]
+    #[arg(long, value_enum)]
+    pub(crate) scope: Option<ScopeArgument>,
+    /// Only URLs that match one of these regular expressions
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) include: Vec<String>,
+    /// No URLs that match one of these regular expressions
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) exclude: Vec<String>,
+    /// Stop after so many documents
+    #[arg(long, value_name = "N")]
+    pub(crate) max_pages: Option<u64>,
+    /// Follow at most so many links from a seed
+    #[arg(long, value_name = "N")]
+    pub(crate) max_depth: Option<u16>,
+    /// Stop after this time, such as 90s, 10m, 8h or 2d
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) time_limit: Option<Duration>,
+    /// Pause between requests to a host, such as 1s or 500ms; 0s only for your own servers [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) delay: Option<Duration>,
+    /// Requests under way at once, over all hosts [default: 256]
+    #[arg(long, value_name = "N")]
+    pub(crate) connections: Option<usize>,
+    /// Answer DNS for matching hosts: '*.example.test=127.0.0.1:8080'
+    #[arg(long, value_name = "PATTERN=ADDR[:PORT]")]
+    pub(crate) resolve: Vec<String>,
+    /// The whole User-Agent header
+    #[arg(long, value_name = "S")]
+    pub(crate) user_agent: Option<String>,
+    /// How a server's operator reaches you: a URL or e-mail address
+    #[arg(long, value_name = "S")]
+    pub(crate) contact: Option<String>,
+    /// Print one JSON object at the end on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress and no report
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ScopeArgument {
+    /// The seeds' hosts
+    Host,
+    /// The seeds' registrable domains
+    Domain,
+    /// The seeds' directories
+    Prefix,
+    /// Wherever links lead
+    Any,
+}
+
+/// How far a crawl is; works while it runs.
+#[derive(Args)]
+pub(crate) struct StatusArguments {
+    pub(crate) dir: PathBuf,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List the URLs of a crawl with their state.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan urls crawl --state failed\n  \
+    portolan urls crawl --state due --host www.example.org --json")]
+pub(crate) struct UrlsArguments {
+    pub(crate) dir: PathBuf,
+    #[arg(long, value_enum)]
+    pub(crate) state: Option<StateArgument>,
+    #[arg(long, value_name = "H")]
+    pub(crate) host: Option<String>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StateArgument {
+    Visited,
+    Due,
+    Failed,
+    Excluded,
+}
+
+/// Why a URL was fetched or not, when, where it was first found, its back-links, its place in the queue.
+#[derive(Args)]
+pub(crate) struct WhyArguments {
+    pub(crate) dir: PathBuf,
+    pub(crate) url: String,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The link graph: from, to.
+#[derive(Args)]
+pub(crate) struct LinksArguments {
+    pub(crate) dir: PathBuf,
+    /// One JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Look into WARC files.
+#[derive(Subcommand)]
+pub(crate) enum WarcCommand {
+    /// Check records, digests and framing; exit code 1 if anything is wrong
+    Verify {
+        /// WARC files, or directories that hold some
+        #[arg(required = true)]
+        paths: Vec<PathBuf>,
+        #[arg(long)]
+        json: bool,
+    },
+    /// One line a record
+    List {
+        #[arg(required = true)]
+        paths: Vec<PathBuf>,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print one record
+    Cat {
+        path: PathBuf,
+        /// The record that starts at this byte
+        #[arg(long, conflicts_with = "url", required_unless_present = "url")]
+        offset: Option<u64>,
+        /// The response to this URL
+        #[arg(long)]
+        url: Option<String>,
+        /// Only what was served, without WARC and HTTP headers
+        #[arg(long)]
+        payload: bool,
+    },
+}
+
+/// Print every setting with its default, unit and meaning, as valid TOML.
+#[derive(Args)]
+pub(crate) struct ConfigArguments {
+    /// Print the settings as they are with this file instead
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Serve a simulated Web and witness how it is treated.
+#[derive(Args)]
+#[command(after_help = "Example:\n  \
+    portolan simweb --port 8080 --hosts 20 --pages 100 &\n  \
+    portolan crawl http://h0.sim.test/ --scope any --delay 0s --resolve '*.sim.test=127.0.0.1:8080'\n  \
+    curl http://127.0.0.1:8080/-/witness")]
+pub(crate) struct SimwebArguments {
+    /// Port on 127.0.0.1; 0: any free one
+    #[arg(long, value_name = "P", default_value_t = 8080)]
+    pub(crate) port: u16,
+    #[command(flatten)]
+    pub(crate) web: WebArguments,
+}
+
+/// What the simulated Web is like.
+#[derive(Args, Clone)]
+pub(crate) struct WebArguments {
+    /// A ready-made Web: small, demo, bench or odd
+    #[arg(long, value_name = "NAME", default_value = "demo")]
+    pub(crate) preset: String,
+    /// Number of hosts
+    #[arg(long, value_name = "N")]
+    pub(crate) hosts: Option<u32>,
+    /// Pages a host, on average
+    #[arg(long, value_name = "N")]
+    pub(crate) pages: Option<u32>,
+    /// The same seed gives the same Web
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Any parameter of the Web, as name=value; `--set help` lists them
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Server threads
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) server_threads: usize,
+    /// Listen on so many loopback addresses, from 127.0.0.1 on, as a Web on many machines does
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) addresses: u8,
+}
+
+/// Crawl a simulated Web inside this program, verify the archive, and say what was done.
+#[derive(Args)]
+pub(crate) struct DemoArguments {
+    /// Where the crawl's files go; must not hold a crawl yet [default: a new directory ./demo-crawl]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// Measure this machine and this build.
+#[derive(Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Crawl a simulated Web of 200 hosts x 500 pages: pages/s, CPU a page, peak memory, by stage
+    Crawl {
+        #[arg(long, value_name = "N", default_value_t = 200)]
+        hosts: u32,
+        #[arg(long, value_name = "N", default_value_t = 500)]
+        pages: u32,
+        /// Worker threads of the crawler
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        threads: usize,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Feed the registry with links: CPU an observation, memory, bytes a URL
+    Registry {
+        #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+        observations: u64,
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+        /// Where the registry's files go [default: a temporary directory]
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `1s`, `500ms`, `10m`, `8h`, `2d`, `1h30m`; a bare 0 is allowed.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    const HELP: &str = "write a number with a unit: 500ms, 1s, 10m, 8h or 2d";
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let mut total = Duration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .ok_or(HELP)?;
+        let (number, tail) = rest.split_at(digits);
+        let unit_end = tail
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(unit_end);
+        let seconds = match unit {
+            "ms" => 0.001,
+            "s" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3_600.0,
+            "d" => 86_400.0,
+            _ => return Err(HELP.into()),
+        };
+        let number: f64 = number.parse().map_err(|_| HELP)?;
+        let part = Duration::try_from_secs_f64(number * seconds).map_err(|_| HELP)?;
+        total = total.checked_add(part).ok_or(HELP)?;
+        rest = tail;
+    }
+    if text.is_empty() {
+        Err(HELP.into())
+    } else {
+        Ok(total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_duration("1h30m"), Ok(Duration::from_secs(5_400)));
+        assert_eq!(parse_duration("0s"), Ok(Duration::ZERO));
+        assert_eq!(parse_duration("0"), Ok(Duration::ZERO));
+        assert_eq!(parse_duration("1.5s"), Ok(Duration::from_millis(1_500)));
+        for wrong in ["", "5", "s", "1x", "-1s", "1s2", "1e400s", "..s"] {
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! `portolan crawl`: what was typed becomes settings and seeds, then the crawl runs to its report.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use portolan_crawl::scope::ScopeKind;
+use portolan_crawl::{Crawl, Plan, Report, Seed, Settings, StoppedBy};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::arguments::{CrawlArguments, ScopeArgument};
+use crate::failure::Failure;
+use crate::terminal::Display;
+
+const POLL: Duration = Duration::from_millis(50);
+
+/// A seeds file larger than this is a mistake.
+const SEEDS_FILE_MAX_BYTES: u64 = 1 << 30;
+
+pub(crate) fn run(arguments: CrawlArguments) -> Result<ExitCode, Failure> {
+    let (json, quiet) = (arguments.json, arguments.quiet);
+    let plan = plan(arguments)?;
+    let display = Display::new(quiet);
+    let report = drive(plan, display)?;
+    if json {
+        println!(
+            "{}",
+            serde_json::to_string(&report).map_err(Failure::failed)?
+        );
+    } else if !quiet {
+        print!("{report}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Run a crawl with progress on the terminal and Ctrl-C as a person expects it.
+pub(crate) fn drive(plan: Plan, mut display: Display) -> Result<Report, Failure> {
+    let interrupts = count_interrupts()?;
+    let dir = plan.dir.clone();
+    let crawl = Crawl::start(plan)?;
+    if crawl.is_resumed() {
+        display.say(&format!("Going on with the crawl in {}.", dir.display()));
+    }
+    let mut heeded = 0;
+    while !crawl.is_finished() {
+        std::thread::sleep(POLL);
+        display.show(&crawl.progress());
+        let interrupted = interrupts.load(Ordering::SeqCst);
+        if interrupted > heeded {
+            heeded = interrupted;
+            if heeded == 1 {
+                display.say("Stopping: finishing what is under way. Once more to stop now.");
+                crawl.stop(StoppedBy::Signal);
+            } else {
+                display.say("Stopping now; nothing is lost.");
+                crawl.stop_now(StoppedBy::Signal);
+            }
+        }
+    }
+    display.end();
+    Ok(crawl.join()?)
+}
+
+fn count_interrupts() -> Result<Arc<AtomicUsize>, Failure> {
+    let count = Arc::new(AtomicUsize::new(0));
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(Failure::failed)?;
+    let counter = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    Ok(count)
+}
+
+fn plan(arguments: CrawlArguments) -> Result<Plan, Failure> {
+    let resumed = Crawl::exists(&arguments.out);
+    let mut settings = if resumed && arguments.config.is_none() {
+        Crawl::saved_settings(&arguments.out)?
+    } else {
+        read_settings(arguments.config.as_deref())?
+    };
+    let mut seeds: Vec<Seed> = arguments
+        .seeds
+        .iter()
+        .map(|text| Seed {
+            text: text.clone(),
+            place: "the command line".into(),
+        })
+        .collect();
+    if let Some(file) = &arguments.seeds_file {
+        seeds.extend(read_seeds(file)?);
+    }
+    if seeds.is_empty() && !resumed {
+        return Err(Failure::usage(if arguments.out.exists() {
+            format!(
+                "{} holds no crawl to go on with; name at least one SEED to start one, as in 'portolan crawl https://example.org/'",
+                arguments.out.display()
+            )
+        } else {
+            "no SEED given; name at least one URL to start from, as in 'portolan crawl https://example.org/'".into()
+        }));
+    }
+    apply(&arguments, &mut settings);
+    settings.check().map_err(Failure::usage)?;
+    Ok(Plan {
+        dir: arguments.out,
+        seeds,
+        settings,
+    })
+}
+
+/// The defaults, or what a settings file makes of them.
+pub(crate) fn read_settings(file: Option<&Path>) -> Result<Settings, Failure> {
+    let Some(file) = file else {
+        return Ok(Settings::default());
+    };
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| Failure::usage(format!("--config {}: {e}", file.display())))?;
+    Settings::with_overrides(&text)
+        .map_err(|e| Failure::usage(format!("--config {}: {e}", file.display())))
+}
+
+/// Options win over the file.
+fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
+    if let Some(scope) = arguments.scope {
+        settings.scope.scope = match scope {
+            ScopeArgument::Host => ScopeKind::Host,
+            ScopeArgument::Domain => ScopeKind::Domain,
+            ScopeArgument::Prefix => ScopeKind::Prefix,
+            ScopeArgument::Any => ScopeKind::Any,
+        };
+    }
+    settings
+        .scope
+        .include
+        .extend(arguments.include.iter().cloned());
+    settings
+        .scope
+        .exclude
+        .extend(arguments.exclude.iter().cloned());
+    if let Some(pages) = arguments.max_pages {
+        settings.limits.max_pages = pages;
+    }
+    if let Some(depth) = arguments.max_depth {
+        settings.scope.max_link_depth = Some(depth);
+    }
+    if let Some(limit) = arguments.time_limit {
+        settings.limits.time_limit_s = limit.as_secs_f64();
+    }
+    if let Some(delay) = arguments.delay {
+        settings.politeness.delay_ms = delay.as_millis() as u64;
+    }
+    if let Some(connections) = arguments.connections {
+        settings.limits.connections = connections;
+    }
+    settings
+        .dns
+        .resolve
+        .extend(arguments.resolve.iter().cloned());
+    if let Some(agent) = &arguments.user_agent {
+        settings.identity.user_agent.clone_from(agent);
+    }
+    if let Some(contact) = &arguments.contact {
+        settings.identity.contact.clone_from(contact);
+    }
+}
+
+fn read_seeds(file: &Path) -> Result<Vec<Seed>, Failure> {
+    let name = if file.as_os_str() == "-" {
+        "standard input".into()
+    } else {
+        file.display().to_string()
+    };
+    let wrong = |e: std::io::Error| Failure::usage(format!("--seeds-file {name}: {e}"));
+    let mut text = String::new();
+    if file.as_os_str() == "-" {
+        std::io::stdin()
+            .take(SEEDS_FILE_MAX_BYTES)
+            .read_to_string(&mut text)
+            .map_err(wrong)?;
+    } else {
+        let opened = std::fs::File::open(file).map_err(wrong)?;
+        opened
+            .take(SEEDS_FILE_MAX_BYTES)
+            .read_to_string(&mut text)
+            .map_err(wrong)?;
+    }
+    let seeds: Vec<Seed> = text
+        .trim_start_matches('\u{feff}')
+        .lines()
+        .enumerate()
+        .map(|(number, line)| (number + 1, line.trim()))
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(number, line)| Seed {
+            text: line.into(),
+            place: format!("{name} line {number}"),
+        })
+        .collect();
+    if seeds.is_empty() {
+        return Err(Failure::usage(format!("--seeds-file {name} names no URL")));
+    }
+    Ok(seeds)
+}

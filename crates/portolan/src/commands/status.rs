@@ -1,0 +1,83 @@
+//! `portolan status`: how far a crawl is, also while it runs.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use portolan_crawl::Crawl;
+use portolan_crawl::report::{bytes, thousands};
+use portolan_model::Reason;
+use serde_json::json;
+
+use super::inspect;
+use crate::arguments::StatusArguments;
+use crate::failure::Failure;
+
+pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
+    let snapshot = inspect::open(&arguments.dir)?;
+    let stats = snapshot.stats();
+    let hosts = snapshot.hosts().map_err(Failure::failed)?.len() as u64;
+    let running = Crawl::is_running(&arguments.dir);
+    let reasons: Vec<(Reason, u64)> = Reason::ALL
+        .iter()
+        .map(|&reason| (reason, stats.by_reason(reason)))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    let mut out = inspect::lines();
+    if arguments.json {
+        let reasons: serde_json::Map<String, serde_json::Value> = reasons
+            .iter()
+            .map(|(reason, n)| (reason.name().to_owned(), json!(n)))
+            .collect();
+        let value = json!({
+            "running": running,
+            "pages": stats.pages,
+            "requests": stats.requests,
+            "bytes": stats.wire_bytes,
+            "urls_known": stats.known,
+            "urls_due": stats.due,
+            "visited": stats.visited,
+            "failed": stats.failed,
+            "excluded": stats.excluded,
+            "duplicates": stats.duplicates,
+            "redirects": stats.by_status_class[3],
+            "hosts": hosts,
+            "back_links": stats.observations,
+            "reasons": reasons,
+        });
+        inspect::write_json(&mut out, &value)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let state = match (running, stats.due) {
+        (true, _) => "is running",
+        (false, 0) => "is complete",
+        (false, _) => "has stopped and can go on",
+    };
+    writeln!(out, "The crawl in {} {state}.", arguments.dir.display())?;
+    writeln!(
+        out,
+        "  {} documents archived ({} of them copies) with {} requests; {} received.",
+        thousands(stats.pages),
+        thousands(stats.duplicates),
+        thousands(stats.requests),
+        bytes(stats.wire_bytes)
+    )?;
+    writeln!(
+        out,
+        "  {} URLs known on {} hosts: {} visited, {} due, {} failed, {} excluded.",
+        thousands(stats.known),
+        thousands(hosts),
+        thousands(stats.visited),
+        thousands(stats.due),
+        thousands(stats.failed),
+        thousands(stats.excluded)
+    )?;
+    for (reason, count) in reasons {
+        writeln!(
+            out,
+            "    {:>10}  {reason}: {}",
+            thousands(count),
+            reason.sentence()
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,182 @@
+//! `portolan warc`: verify, list and print records.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use portolan_archive::{Cat, Part, Report, cat, list, verify};
+use portolan_crawl::ARCHIVE_DIR;
+use portolan_crawl::report::thousands;
+use serde_json::json;
+
+use super::inspect;
+use crate::arguments::WarcCommand;
+use crate::failure::Failure;
+
+pub(crate) fn run(command: WarcCommand) -> Result<ExitCode, Failure> {
+    match command {
+        WarcCommand::Verify { paths, json } => verify_all(&paths, json),
+        WarcCommand::List { paths, json } => list_all(&paths, json),
+        WarcCommand::Cat {
+            path,
+            offset,
+            url,
+            payload,
+        } => {
+            let which = match (&url, offset) {
+                (Some(url), _) => Cat::Url(url),
+                (None, offset) => Cat::Offset(offset.unwrap_or(0)),
+            };
+            print_record(
+                &path,
+                which,
+                if payload { Part::Payload } else { Part::Record },
+            )
+        }
+    }
+}
+
+fn verify_all(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
+    let mut sound = true;
+    let mut out = inspect::lines();
+    for path in files(paths)? {
+        let report = verify(&path).map_err(Failure::failed)?;
+        sound &= report.is_sound();
+        if json {
+            let findings: Vec<_> = report
+                .findings
+                .iter()
+                .map(|f| json!({ "offset": f.offset, "fault": f.fault.to_string() }))
+                .collect();
+            let value = json!({
+                "file": path, "sound": report.is_sound(), "records": report.records,
+                "kinds": report.kinds, "digests_checked": report.digests_checked,
+                "faults": report.findings_total, "findings": findings,
+            });
+            inspect::write_json(&mut out, &value)?;
+        } else {
+            tell(&mut out, &report)?;
+        }
+    }
+    out.flush()?;
+    Ok(ExitCode::from(u8::from(!sound)))
+}
+
+/// One file's verdict, in words.
+pub(crate) fn tell(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
+    let kinds: Vec<String> = report
+        .kinds
+        .iter()
+        .map(|(kind, n)| format!("{} {kind}", thousands(*n)))
+        .collect();
+    let verdict = if report.is_sound() {
+        "sound".to_owned()
+    } else {
+        format!("{} faults", thousands(report.findings_total))
+    };
+    writeln!(
+        out,
+        "{}: {verdict}; {} records ({}), {} digests right",
+        report.path.display(),
+        thousands(report.records),
+        kinds.join(", "),
+        thousands(report.digests_checked),
+    )?;
+    for finding in &report.findings {
+        writeln!(out, "  at byte {}: {}", finding.offset, finding.fault)?;
+    }
+    Ok(())
+}
+
+fn list_all(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
+    let mut out = inspect::lines();
+    for path in files(paths)? {
+        for record in list(&path).map_err(Failure::failed)? {
+            let record = record.map_err(Failure::failed)?;
+            if json {
+                let value = json!({
+                    "file": path, "offset": record.offset, "length": record.length,
+                    "type": record.kind, "date": record.date, "url": record.url,
+                    "status": record.status, "mime": record.mime, "digest": record.digest,
+                });
+                inspect::write_json(&mut out, &value)?;
+            } else {
+                let or_dash = |text: &str| {
+                    if text.is_empty() {
+                        "-".to_owned()
+                    } else {
+                        text.to_owned()
+                    }
+                };
+                writeln!(
+                    out,
+                    "{}\t{}\t{}\t{}\t{}\t{}\t{}",
+                    record.offset,
+                    record.length,
+                    record.kind,
+                    record.date,
+                    or_dash(&record.status),
+                    or_dash(&record.mime),
+                    or_dash(&record.url)
+                )?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_record(path: &Path, which: Cat<'_>, part: Part) -> Result<ExitCode, Failure> {
+    let mut out = inspect::lines();
+    for path in files(&[path.to_owned()])? {
+        if cat(&path, which, part, &mut out)
+            .map_err(Failure::failed)?
+            .is_some()
+        {
+            out.flush()?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    Err(Failure::failed(match which {
+        Cat::Offset(offset) => format!("{} has no record at byte {offset}", path.display()),
+        Cat::Url(url) => format!("{} has no response to {url}", path.display()),
+    }))
+}
+
+/// Files as they are; of a directory its WARC files, of a crawl's directory those of its archive.
+pub(crate) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            if !path.exists() {
+                return Err(Failure::usage(format!(
+                    "{}: there is no such file",
+                    path.display()
+                )));
+            }
+            files.push(path.clone());
+            continue;
+        }
+        let inner = path.join(ARCHIVE_DIR);
+        let dir = if inner.is_dir() { &inner } else { path };
+        let before = files.len();
+        for entry in std::fs::read_dir(dir)? {
+            let name = entry?.path();
+            let text = name.to_string_lossy();
+            if [".warc", ".warc.gz", ".arc", ".arc.gz"]
+                .iter()
+                .any(|end| text.ends_with(end))
+            {
+                files.push(name);
+            }
+        }
+        files[before..].sort();
+        if files.len() == before {
+            return Err(Failure::usage(format!(
+                "{} holds no WARC files",
+                dir.display()
+            )));
+        }
+    }
+    Ok(files)
+}

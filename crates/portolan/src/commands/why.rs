@@ -1,0 +1,205 @@
+//! `portolan why`: everything that a crawl knows of one URL, in sentences.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use portolan_crawl::Crawl;
+use portolan_crawl::report::bytes;
+use portolan_model::{Outcome, Visit};
+use portolan_registry::{QueuePosition, Snapshot, State, UrlRecord};
+use serde_json::json;
+
+use super::inspect::{self, date};
+use crate::arguments::WhyArguments;
+use crate::failure::Failure;
+
+pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
+    let snapshot = inspect::open(&arguments.dir)?;
+    let url = Crawl::canonicalizer(&arguments.dir)?
+        .parse_seed(&arguments.url)
+        .map_err(|e| Failure::usage(format!("'{}': {e}", arguments.url)))?;
+    let record = snapshot.find(url.doc_id()).map_err(Failure::failed)?;
+    let Some(record) = record else {
+        return unknown(&snapshot, arguments, url.as_str(), url.host());
+    };
+    let visit = snapshot.visit(&record).map_err(Failure::failed)?;
+    let found_on = match record.from {
+        Some(doc) => snapshot.url_of(doc).map_err(Failure::failed)?,
+        None => None,
+    };
+    let place = snapshot
+        .queue_position(record.doc)
+        .map_err(Failure::failed)?;
+    let copy_of = match visit.as_ref().and_then(|visit| visit.duplicate_of) {
+        Some(doc) => snapshot.url_of(doc).map_err(Failure::failed)?,
+        None => None,
+    };
+    let story = Story {
+        record,
+        visit,
+        found_on,
+        place,
+        copy_of,
+    };
+    if arguments.json {
+        inspect::write_json(&mut inspect::lines(), &story.json())?;
+    } else {
+        story.tell(&mut inspect::lines())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A URL that no page named.
+fn unknown(
+    snapshot: &Snapshot,
+    arguments: &WhyArguments,
+    url: &str,
+    host: &str,
+) -> Result<ExitCode, Failure> {
+    let hosts = snapshot.hosts().map_err(Failure::failed)?;
+    let host_known = hosts.iter().any(|(_, state)| state.name == host);
+    let mut out = inspect::lines();
+    if arguments.json {
+        inspect::write_json(
+            &mut out,
+            &json!({ "url": url, "state": "unknown", "host_known": host_known }),
+        )?;
+    } else {
+        let host_says = if host_known {
+            "though its host is known"
+        } else {
+            "nor is its host"
+        };
+        writeln!(
+            out,
+            "{url}\n  is not known to this crawl, {host_says}: no seed and no page fetched so far names it."
+        )?;
+    }
+    Ok(ExitCode::from(1))
+}
+
+struct Story {
+    record: UrlRecord,
+    visit: Option<Visit>,
+    found_on: Option<String>,
+    place: Option<QueuePosition>,
+    copy_of: Option<String>,
+}
+
+impl Story {
+    fn json(&self) -> serde_json::Value {
+        let visit = self.visit.as_ref();
+        json!({
+            "url": self.record.url,
+            "state": inspect::state_name(&self.record),
+            "reason": self.record.reason.map(|reason| reason.name()),
+            "sentence": self.record.reason.map(|reason| reason.sentence()),
+            "found_as": self.record.kind.name(),
+            "found_on": self.found_on,
+            "back_links": self.record.count,
+            "class": self.record.class,
+            "depth": self.record.depth,
+            "attempts": self.record.attempts,
+            "queue_place": self.place.map(|place| place.place),
+            "queue_length": self.place.map(|place| place.queued),
+            "host_not_before_ms": self.place.map(|place| place.not_before_ms),
+            "at_ms": visit.map(|v| v.at_ms),
+            "status": visit.map(|v| v.status),
+            "mime": visit.map(|v| v.mime.as_str()),
+            "charset": visit.map(|v| v.charset.as_str()),
+            "title": visit.map(|v| v.title.as_str()),
+            "bytes": visit.map(|v| v.body_bytes),
+            "fetch_ms": visit.map(|v| v.fetch_ms),
+            "truncated": visit.and_then(|v| v.truncated).map(|t| t.name()),
+            "copy_of": self.copy_of,
+            "archive_file": visit.and_then(|v| v.archive).map(|a| a.file),
+            "archive_offset": visit.and_then(|v| v.archive).map(|a| a.offset),
+        })
+    }
+
+    fn tell(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let record = &self.record;
+        writeln!(out, "{}", record.url)?;
+        let because = record.reason.map_or("", |reason| reason.sentence());
+        match record.state {
+            State::Visited => writeln!(out, "  was fetched.")?,
+            State::Due if record.attempts > 0 => {
+                writeln!(out, "  is due again after {} attempts.", record.attempts)?;
+            }
+            State::Due => writeln!(out, "  is due.")?,
+            State::Failed => writeln!(out, "  failed: {because}.")?,
+            State::Excluded => writeln!(out, "  is excluded: {because}.")?,
+        }
+        match &self.found_on {
+            Some(page) => writeln!(
+                out,
+                "  First found as a link ({}) on {page}, {} links from a seed.",
+                record.kind.name(),
+                record.depth
+            )?,
+            None if record.kind.is_seed() => writeln!(out, "  It is a seed.")?,
+            None => writeln!(out, "  First found through {}.", record.kind.name())?,
+        }
+        writeln!(
+            out,
+            "  Back-links so far: {} (class {}).",
+            record.count, record.class
+        )?;
+        if let Some(place) = self.place {
+            writeln!(
+                out,
+                "  Place {} of {} in its host's queue; the host may be asked again from {}.",
+                place.place,
+                place.queued,
+                date(place.not_before_ms)
+            )?;
+        }
+        if let Some(visit) = &self.visit {
+            self.tell_visit(out, visit)?;
+        }
+        Ok(())
+    }
+
+    fn tell_visit(&self, out: &mut impl Write, visit: &Visit) -> std::io::Result<()> {
+        let when = date(visit.at_ms);
+        if visit.status == 0 {
+            let how = match visit.outcome {
+                Outcome::Retry(reason) | Outcome::Failed(reason) => reason.sentence(),
+                Outcome::Excluded(_) => "nothing was asked",
+                Outcome::Fetched => "answered",
+            };
+            return writeln!(out, "  Last looked at {when}: {how}.");
+        }
+        writeln!(
+            out,
+            "  Asked {when} (attempt {}): status {}, {} {}, {} in {} ms{}.",
+            visit.attempt,
+            visit.status,
+            if visit.mime.is_empty() {
+                "no type"
+            } else {
+                &visit.mime
+            },
+            visit.charset,
+            bytes(visit.body_bytes),
+            visit.fetch_ms,
+            visit
+                .truncated
+                .map_or(String::new(), |t| format!(", truncated ({})", t.name())),
+        )?;
+        if !visit.title.is_empty() {
+            writeln!(out, "  Title: {}", visit.title)?;
+        }
+        if let Some(first) = &self.copy_of {
+            writeln!(out, "  The same payload was archived before, from {first}.")?;
+        }
+        if let Some(at) = visit.archive {
+            writeln!(
+                out,
+                "  Archived in WARC file number {} at byte {}.",
+                at.file, at.offset
+            )?;
+        }
+        Ok(())
+    }
+}

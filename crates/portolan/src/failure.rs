@@ -1,0 +1,58 @@
+//! How a command fails: one clear sentence on stderr, and an exit code that scripts can rely on.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use portolan_crawl::CrawlError;
+
+/// The person has to change something.
+pub(crate) const EXIT_USAGE: u8 = 2;
+/// It could not be done.
+pub(crate) const EXIT_FAILED: u8 = 1;
+
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    sentence: String,
+}
+
+impl Failure {
+    /// Bad input: names the argument, file and line, or URL, and what to do.
+    pub(crate) fn usage(sentence: impl fmt::Display) -> Self {
+        Self {
+            code: EXIT_USAGE,
+            sentence: sentence.to_string(),
+        }
+    }
+
+    pub(crate) fn failed(sentence: impl fmt::Display) -> Self {
+        Self {
+            code: EXIT_FAILED,
+            sentence: sentence.to_string(),
+        }
+    }
+
+    pub(crate) fn report(self) -> ExitCode {
+        eprintln!("portolan: {}", self.sentence);
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<CrawlError> for Failure {
+    fn from(error: CrawlError) -> Self {
+        match error {
+            CrawlError::Input(sentence) => Failure::usage(sentence),
+            other => Failure::failed(other),
+        }
+    }
+}
+
+/// Writing to a closed pipe (`portolan urls | head`) is no failure; anything else is.
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            std::process::exit(0);
+        }
+        Failure::failed(error)
+    }
+}

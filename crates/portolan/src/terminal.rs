@@ -1,0 +1,96 @@
+//! What a person sees while a crawl runs: one live line on a terminal, a plain line now and then in
+//! a pipe, nothing when asked to be quiet.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use portolan_crawl::Progress;
+use portolan_crawl::report::{bytes, duration, thousands};
+
+const LIVE_EVERY: Duration = Duration::from_millis(250);
+const PLAIN_EVERY: Duration = Duration::from_secs(10);
+
+pub(crate) struct Display {
+    mode: Mode,
+    shown: Instant,
+    last: Option<Progress>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Quiet,
+    Plain,
+    Live,
+}
+
+impl Display {
+    pub(crate) fn new(quiet: bool) -> Self {
+        let mode = match (quiet, std::io::stderr().is_terminal()) {
+            (true, _) => Mode::Quiet,
+            (false, true) => Mode::Live,
+            (false, false) => Mode::Plain,
+        };
+        Self {
+            mode,
+            shown: Instant::now(),
+            last: None,
+        }
+    }
+
+    /// A sentence for the person; the live line makes room for it.
+    pub(crate) fn say(&self, sentence: &str) {
+        match self.mode {
+            Mode::Quiet => {}
+            Mode::Plain => eprintln!("{sentence}"),
+            Mode::Live => eprintln!("\r\x1b[2K{sentence}"),
+        }
+    }
+
+    pub(crate) fn show(&mut self, now: &Progress) {
+        let every = match self.mode {
+            Mode::Quiet => return,
+            Mode::Plain => PLAIN_EVERY,
+            Mode::Live => LIVE_EVERY,
+        };
+        if self.last.is_some() && self.shown.elapsed() < every {
+            return;
+        }
+        let line = line(now, self.last.as_ref());
+        match self.mode {
+            Mode::Live => eprint!("\r\x1b[2K{line}"),
+            _ => eprintln!("{line}"),
+        }
+        let _ = std::io::stderr().flush();
+        self.shown = Instant::now();
+        self.last = Some(now.clone());
+    }
+
+    /// Clear the live line, so that the report starts on a clean one.
+    pub(crate) fn end(&self) {
+        if self.mode == Mode::Live {
+            eprint!("\r\x1b[2K");
+            let _ = std::io::stderr().flush();
+        }
+    }
+}
+
+fn line(now: &Progress, last: Option<&Progress>) -> String {
+    let (pages, received, seconds) = match last {
+        Some(last) => (
+            now.pages - last.pages.min(now.pages),
+            now.bytes - last.bytes.min(now.bytes),
+            (now.seconds - last.seconds).max(0.001),
+        ),
+        None => (0, 0, 1.0),
+    };
+    format!(
+        "{}  {} pages  {:.0} pages/s  {}/s  {} due  {} hosts active  {} errors",
+        duration(now.seconds),
+        thousands(now.pages),
+        pages as f64 / seconds,
+        bytes((received as f64 / seconds) as u64),
+        thousands(now.urls_due),
+        thousands(now.hosts_active),
+        thousands(now.errors),
+    )
+}
