@@ -191,7 +191,8 @@ impl RecordBuilder {
         push_field(record, "WARC-Block-Digest", &digest::labelled(&block_sha1));
         push_field(record, "Content-Type", "application/http;msgtype=request");
         end_record(record, &[capture.request_head, end]);
-        self.members.append(out, record, Packing::Deflate);
+        // A few hundred bytes: deflate's fixed cost a call is not worth what it would save.
+        self.members.append(out, record, Packing::Store);
     }
 
     fn push_metadata<'l>(
