@@ -133,7 +133,7 @@ pub(crate) enum PathClass {
     Secret,
     Tmp,
     TmpOpen,
-    /// A directory asked for without its slash.
+    /// A directory asked for without its slash: redirected to it, or served as it is.
     Bare,
     /// The directory of the page before, with its slash.
     SlashOfPrevious,
@@ -469,11 +469,12 @@ fn place_redirect(draw: &mut Draw, pages: &mut Vec<PagePlan>, room: usize) {
 }
 
 fn usual_path(draw: &mut Draw) -> PathClass {
-    match draw.below(16) {
+    match draw.below(17) {
         0..=8 => PathClass::Folder,
         9..=11 => PathClass::Flat,
         12 | 13 => PathClass::Slash,
         14 => PathClass::Query,
+        15 => PathClass::Bare,
         _ => PathClass::Escaped,
     }
 }

@@ -433,7 +433,7 @@ impl WebSpec {
             },
             faults: FaultSpec {
                 redirect_share: 0.04,
-                error_share: 0.03,
+                error_share: 0.02,
                 ..FaultSpec::default()
             },
             robots: RobotsSpec {
@@ -441,7 +441,7 @@ impl WebSpec {
                 allowed_exception_share: 0.01,
                 odd_share: 0.2,
                 crawl_delay_share: 0.05,
-                crawl_delay_s: 0.2,
+                crawl_delay_s: 0.05,
             },
             discovery: DiscoverySpec {
                 sitemap_share: 0.4,
@@ -463,8 +463,8 @@ impl WebSpec {
             odd: OddSpec {
                 host_share: 0.15,
                 page_share: 0.01,
-                endless_bytes: 4 << 20,
-                drip_pause_ms: 5,
+                endless_bytes: 2 << 20,
+                drip_pause_ms: 2,
                 ..OddSpec::default()
             },
             ..WebSpec::default()

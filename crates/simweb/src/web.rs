@@ -303,7 +303,9 @@ impl Web {
         let plan = self.plan(host, page);
         let may_suffer = !page.is_multiple_of(crate::plan::BLOCK) && !plan.leads_on();
         if let Some(oddity) = self.hosts[host as usize].oddity {
-            return (may_suffer || !oddity.damages()).then_some(oddity);
+            // Endless bodies are large: some pages of the host are enough.
+            let spared = oddity == Oddity::Endless && page % ENDLESS_EVERY != 1;
+            return ((may_suffer && !spared) || !oddity.damages()).then_some(oddity);
         }
         if self.spec.odd.page_share == 0.0 || !may_suffer || matches!(plan.role, Role::Error(_)) {
             return None;
@@ -330,6 +332,9 @@ impl Web {
             .map(|(n, _)| n as u32)
     }
 }
+
+/// One page in so many of a host with endless bodies has one.
+const ENDLESS_EVERY: u32 = 8;
 
 /// Items of a shop with session ids.
 pub(crate) const SESSION_ITEMS: u32 = 5;
