@@ -3,9 +3,10 @@
 //! Pages come in blocks of four. The first of a block is a trunk page: plain HTML, allowed, undamaged. Every linked page has a
 //! trunk page as parent, so nothing is reachable only through a page that may fail; hosts are arranged the same way.
 
+use crate::oddity::{Fault, Oddity};
 use crate::robots::RobotsKind;
 use crate::seed::Draw;
-use crate::spec::{Fault, Oddity, WebSpec};
+use crate::spec::WebSpec;
 use serde::{Deserialize, Serialize};
 
 /// Pages in a block, and hosts in a block: the first of each is sound.

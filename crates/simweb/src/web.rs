@@ -1,9 +1,10 @@
 //! The simulated Web as a whole: hosts, names, URLs, and which resource a request means. No sockets, no bytes of pages.
 
+use crate::oddity::Oddity;
 use crate::plan::{HostPlan, PagePlan, PathClass, Role, SitemapKind, Via, pick_oddity, plan_host};
 use crate::robots::RobotsKind;
 use crate::seed::{Draw, mix};
-use crate::spec::{Oddity, SpecError, WebSpec};
+use crate::spec::{SpecError, WebSpec};
 use crate::words::Words;
 
 /// Pages of a folder, for paths like `/d3/p200.html`.

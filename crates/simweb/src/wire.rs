@@ -1,7 +1,8 @@
 //! Puts an answer on the wire, well-formed or odd, and says when its last byte was handed over. Every oddity is made here.
 
 use crate::answer::Answer;
-use crate::spec::{OddSpec, Oddity};
+use crate::oddity::Oddity;
+use crate::spec::OddSpec;
 use crate::web::push_number;
 use crate::witness::Witness;
 use crate::words::Words;
