@@ -1,12 +1,12 @@
 //! What the Web answers to a request: status, headers, body, and in which odd way to send it. Decides everything, sends nothing.
 
 use crate::encoding::Coding;
+use crate::oddity::Oddity;
 use crate::page::Scratch;
 use crate::plan::{Hop, Redirect, Role, Via};
 use crate::request::{Method, Request};
 use crate::robots::{RobotsKind, robots_text};
 use crate::seed::{Draw, mix};
-use crate::spec::Oddity;
 use crate::web::{Resource, Web, push_number};
 
 /// All documents were last changed at this moment: the Web stands still.

@@ -2,9 +2,9 @@
 
 use crate::answer::Answer;
 use crate::control::control;
+use crate::oddity::Oddity;
 use crate::request::{Method, Parsed, Request, parse};
 use crate::seed::Draw;
-use crate::spec::Oddity;
 use crate::web::Web;
 use crate::wire::{Sent, Stream, Wire};
 use crate::witness::{Arrival, Outcome, Ticket, Witness};

@@ -6,7 +6,8 @@
 //!
 //! # Layout
 //!
-//! - `spec`: the parameters; `seed`: arithmetic that turns them into choices
+//! - `spec`: the parameters; `presets`: ready ones; `oddity`: kinds of errors and odd behaviour
+//! - `seed`: arithmetic that turns parameters into choices
 //! - `plan`: what every page is; `links`: who links to whom; `spelling`: how a link writes a URL; `robots`: robots.txt
 //! - `web`: names, URLs, and which resource a request means
 //! - `words`, `page`, `japanese`, `listing`, `encoding`: the bytes of bodies
@@ -21,8 +22,10 @@ mod encoding;
 mod japanese;
 mod links;
 mod listing;
+mod oddity;
 mod page;
 mod plan;
+mod presets;
 mod request;
 mod robots;
 mod run;
@@ -37,12 +40,13 @@ mod wire;
 mod witness;
 mod words;
 
+pub use oddity::{Fault, Oddity};
 pub use plan::Via;
 pub use run::{RunError, StopHandle, control_url, crawl_command, run};
 pub use server::{Server, ServerError, ServerOptions};
 pub use spec::{
-    ContentSpec, DiscoverySpec, Fault, FaultSpec, LatencySpec, LinkSpec, OddSpec, Oddity,
-    RobotsSpec, SpecError, TrapSpec, WebSpec,
+    ContentSpec, DiscoverySpec, FaultSpec, LatencySpec, LinkSpec, OddSpec, RobotsSpec, SpecError,
+    TrapSpec, WebSpec,
 };
 pub use truth::{BodyTruth, Scope, Truth, TruthQuery, UrlKind, UrlTruth};
 pub use web::{SESSION_PARAMETER, Web};

@@ -1,8 +1,8 @@
 //! Which page links to which: a tree of trunk pages that reaches everything, and random links on top. No markup.
 
+use crate::oddity::Oddity;
 use crate::plan::{BLOCK, Role, Via, trunk_of};
 use crate::seed::Draw;
-use crate::spec::Oddity;
 use crate::web::Web;
 
 /// Hosts that a sound host's home page links to as its children.

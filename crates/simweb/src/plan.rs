@@ -3,9 +3,10 @@
 //! Pages come in blocks of four. The first of a block is a trunk page: plain HTML, allowed, undamaged. Every linked page has a
 //! trunk page as parent, so nothing is reachable only through a page that may fail; hosts are arranged the same way.
 
+use crate::oddity::{Fault, Oddity};
 use crate::robots::RobotsKind;
 use crate::seed::Draw;
-use crate::spec::{Fault, Oddity, WebSpec};
+use crate::spec::WebSpec;
 use serde::{Deserialize, Serialize};
 
 /// Pages in a block, and hosts in a block: the first of each is sound.
@@ -133,7 +134,7 @@ pub(crate) enum PathClass {
     Secret,
     Tmp,
     TmpOpen,
-    /// A directory asked for without its slash.
+    /// A directory asked for without its slash: redirected to it, or served as it is.
     Bare,
     /// The directory of the page before, with its slash.
     SlashOfPrevious,
@@ -469,11 +470,12 @@ fn place_redirect(draw: &mut Draw, pages: &mut Vec<PagePlan>, room: usize) {
 }
 
 fn usual_path(draw: &mut Draw) -> PathClass {
-    match draw.below(16) {
+    match draw.below(17) {
         0..=8 => PathClass::Folder,
         9..=11 => PathClass::Flat,
         12 | 13 => PathClass::Slash,
         14 => PathClass::Query,
+        15 => PathClass::Bare,
         _ => PathClass::Escaped,
     }
 }

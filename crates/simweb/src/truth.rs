@@ -1,8 +1,8 @@
 //! What a perfect, polite crawler must end with: computed from the plan, without a socket and without parsing a byte of HTML.
 
+use crate::oddity::Oddity;
 use crate::page::Scratch;
 use crate::plan::{Role, Via};
-use crate::spec::Oddity;
 use crate::web::{Resource, SESSION_ITEMS, Web};
 use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};

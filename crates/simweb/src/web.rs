@@ -1,9 +1,10 @@
 //! The simulated Web as a whole: hosts, names, URLs, and which resource a request means. No sockets, no bytes of pages.
 
+use crate::oddity::Oddity;
 use crate::plan::{HostPlan, PagePlan, PathClass, Role, SitemapKind, Via, pick_oddity, plan_host};
 use crate::robots::RobotsKind;
 use crate::seed::{Draw, mix};
-use crate::spec::{Oddity, SpecError, WebSpec};
+use crate::spec::{SpecError, WebSpec};
 use crate::words::Words;
 
 /// Pages of a folder, for paths like `/d3/p200.html`.
@@ -303,7 +304,9 @@ impl Web {
         let plan = self.plan(host, page);
         let may_suffer = !page.is_multiple_of(crate::plan::BLOCK) && !plan.leads_on();
         if let Some(oddity) = self.hosts[host as usize].oddity {
-            return (may_suffer || !oddity.damages()).then_some(oddity);
+            // Endless bodies are large: some pages of the host are enough.
+            let spared = oddity == Oddity::Endless && page % ENDLESS_EVERY != 1;
+            return ((may_suffer && !spared) || !oddity.damages()).then_some(oddity);
         }
         if self.spec.odd.page_share == 0.0 || !may_suffer || matches!(plan.role, Role::Error(_)) {
             return None;
@@ -330,6 +333,9 @@ impl Web {
             .map(|(n, _)| n as u32)
     }
 }
+
+/// One page in so many of a host with endless bodies has one.
+const ENDLESS_EVERY: u32 = 8;
 
 /// Items of a shop with session ids.
 pub(crate) const SESSION_ITEMS: u32 = 5;

@@ -1,12 +1,13 @@
 //! Puts an answer on the wire, well-formed or odd, and says when its last byte was handed over. Every oddity is made here.
 
 use crate::answer::Answer;
-use crate::spec::{OddSpec, Oddity};
+use crate::oddity::Oddity;
+use crate::spec::OddSpec;
 use crate::web::push_number;
 use crate::witness::Witness;
 use crate::words::Words;
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -53,10 +54,13 @@ impl Wire<'_> {
         let oddity = answer.oddity.filter(|_| answer.status == 200);
         let Some(oddity) = oddity else {
             self.write_head(answer, "HTTP/1.1", Some(answer.body.len()), self.keep, out);
-            if !self.head {
-                out.extend_from_slice(&answer.body);
-            }
-            return self.finish(stream, out, self.keep).await;
+            let body: &[u8] = if self.head { &[] } else { &answer.body };
+            let end_ns = self.write_both(stream, out, body).await?;
+            return Ok(Sent {
+                bytes: (out.len() + body.len()) as u64,
+                end_ns,
+                keep: self.keep,
+            });
         };
         if self.head && oddity != Oddity::BodyAfterHead && oddity != Oddity::Http09 {
             self.write_head(answer, "HTTP/1.1", None, self.keep, out);
@@ -236,6 +240,35 @@ impl Wire<'_> {
             end_ns,
             keep,
         })
+    }
+
+    /// Writes head and body with one call where the stream can, so that the body need not be copied behind the head.
+    async fn write_both<S: Stream>(
+        &self,
+        stream: &mut S,
+        head: &mut Vec<u8>,
+        body: &[u8],
+    ) -> io::Result<u64> {
+        if !stream.is_write_vectored() {
+            head.extend_from_slice(body);
+            return self.write_all(stream, head).await;
+        }
+        let mut end_ns = 0;
+        let written = poll_fn(|cx| {
+            end_ns = self.witness.now_ns();
+            Pin::new(&mut *stream)
+                .poll_write_vectored(cx, &[IoSlice::new(head), IoSlice::new(body)])
+        })
+        .await?;
+        if written < head.len() {
+            end_ns = self.write_all(stream, &head[written..]).await?;
+        }
+        let rest = &body[written.saturating_sub(head.len())..];
+        if rest.is_empty() {
+            Ok(end_ns)
+        } else {
+            self.write_all(stream, rest).await
+        }
     }
 
     /// Writes everything; gives the time just before the last successful write.

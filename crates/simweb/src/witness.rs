@@ -267,6 +267,8 @@ impl Witness {
         let (finding, refusals) = {
             let mut slot = lock(&self.hosts[arrival.host as usize]);
             slot.arrives(arrival, MAX_OTHER_URLS);
+            // Settled from here on: its answer may reach the client before this thread can note that it is out.
+            slot.robots_settled |= arrival.resource == Resource::Robots;
             if !is_robots && !slot.robots_settled {
                 slot.before_robots += 1;
                 broken.push(ViolationKind::BeforeRobots);
@@ -316,9 +318,7 @@ impl Witness {
         let retry_after_ns = u64::from(outcome.retry_after_s) * 1_000_000_000;
         let (findings, repeated) = {
             let mut slot = lock(&self.hosts[ticket.host as usize]);
-            if ticket.resource == Resource::Robots {
-                slot.robots_settled = true;
-            }
+            slot.robots_served |= ticket.resource == Resource::Robots;
             let repeated = slot.served(&ticket, target, outcome, epoch);
             (
                 slot.lane.end(
@@ -356,6 +356,9 @@ impl Witness {
         let findings = {
             let mut slot = lock(&self.hosts[ticket.host as usize]);
             slot.aborted += 1;
+            if ticket.resource == Resource::Robots {
+                slot.robots_settled = slot.robots_served;
+            }
             slot.lane
                 .end(ticket.id, now_ns, self.required_ns(ticket.host), 0, false)
         };

@@ -25,8 +25,8 @@ pub(crate) struct Lane {
 
 struct Active {
     id: u64,
-    /// Requests that came while this one was in progress, as far as one knew then.
-    met: Vec<u64>,
+    /// Requests that came while this one was in progress, as far as one knew then: when, and how many there were with it.
+    met: Vec<(u64, u32)>,
 }
 
 /// What came to light when a request began or ended.
@@ -46,16 +46,17 @@ impl Lane {
     /// A request has been received. `required_ns` is the gap the host asks for.
     pub(crate) fn begin(&mut self, id: u64, at_ns: u64, required_ns: u64) -> Option<Finding> {
         let alone = self.active.is_empty();
+        let at_once = self.active.len() as u32 + 1;
         for other in &mut self.active {
             if other.met.len() < MAX_MET {
-                other.met.push(at_ns);
+                other.met.push((at_ns, at_once));
             }
         }
         self.active.push(Active {
             id,
             met: Vec::new(),
         });
-        self.most_at_once = self.most_at_once.max(self.active.len() as u32);
+        self.most_at_once = self.most_at_once.max(1);
         if alone {
             self.judge_gap(at_ns, required_ns)
         } else {
@@ -82,9 +83,10 @@ impl Lane {
             self.last_was_robots = was_robots;
         }
         let mut findings = Vec::new();
-        for at_ns in ended.met {
+        for (at_ns, at_once) in ended.met {
             if at_ns < end_ns {
                 self.overlaps += 1;
+                self.most_at_once = self.most_at_once.max(at_once);
                 findings.push(Finding::Overlap { at_ns });
             } else {
                 findings.extend(self.judge_gap(at_ns, required_ns));

@@ -23,6 +23,7 @@ pub(crate) struct HostSlot {
     repeats: u64,
     retries: u64,
     pub(crate) robots_settled: bool,
+    pub(crate) robots_served: bool,
     pub(crate) before_robots: u64,
     pub(crate) forbidden: u64,
     pub(crate) decoys: u64,
