@@ -37,6 +37,7 @@
 //! index for each 8 KB of table (0.1 byte a URL), URLs in flight, and about 2 MB of buffers. Whoever
 //! applies an entry waits for the merge thread rather than pass these limits.
 
+pub mod bench;
 mod by_id;
 mod error;
 mod files;

@@ -81,7 +81,7 @@ impl Limits {
     pub(crate) fn for_reading() -> Self {
         Self {
             recent_records: usize::MAX / 2,
-            pending_ops: usize::MAX,
+            pending_ops: usize::MAX / 4,
             pending_bytes: usize::MAX,
             frontier_entries: usize::MAX,
             news_bytes: usize::MAX,

@@ -163,15 +163,21 @@ fn parse(bytes: &[u8]) -> Option<(&str, Finding, usize)> {
 
 /// The host name in a canonical URL: no scheme, no port.
 pub(crate) fn host_name(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let authority = &rest[..end];
-    match authority.strip_prefix('[').and_then(|v6| v6.find(']')) {
-        Some(end) => &authority[..end + 2],
-        None => authority
-            .split_once(':')
-            .map_or(authority, |(name, _)| name),
-    }
+    // Once a link: plain loops over bytes, as all delimiters are ASCII.
+    let bytes = url.as_bytes();
+    let start = bytes
+        .windows(3)
+        .position(|three| three == b"://")
+        .map_or(0, |at| at + 3);
+    let rest = &bytes[start..];
+    let ends_authority = |byte: &u8| matches!(byte, b'/' | b'?' | b'#');
+    let length = if rest.first() == Some(&b'[') {
+        rest.iter().position(|&byte| byte == b']').map(|at| at + 1)
+    } else {
+        rest.iter()
+            .position(|byte| *byte == b':' || ends_authority(byte))
+    };
+    &url[start..start + length.unwrap_or(rest.len())]
 }
 
 #[cfg(test)]

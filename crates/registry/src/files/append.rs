@@ -113,7 +113,10 @@ impl AppendFile {
         into.resize(length, 0);
         match &self.file {
             Some(file) => file.read_exact_at(into, offset).at(&self.path),
-            None => Ok(into.clear()),
+            None => {
+                into.clear();
+                Ok(())
+            }
         }
     }
 }

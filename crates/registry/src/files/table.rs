@@ -150,6 +150,8 @@ impl Table {
             return Err(damaged(bytes, "it is too short"));
         }
         let footer_at = bytes - FOOTER_BYTES as u64;
+        let mut magic = [0; MAGIC.len()];
+        file.read_exact_at(&mut magic, 0).at(&path)?;
         let mut footer = [0; FOOTER_BYTES];
         file.read_exact_at(&mut footer, footer_at).at(&path)?;
         let word = |n: usize| {
@@ -160,7 +162,8 @@ impl Table {
         let (blocks_end, blocks) = (word(0), word(1));
         let entry_bytes = if shape.wide { 24 } else { 16 };
         let index_bytes = blocks.checked_mul(entry_bytes);
-        if &footer[32..] != MAGIC
+        if &magic != MAGIC
+            || &footer[32..] != MAGIC
             || index_bytes.and_then(|n| n.checked_add(blocks_end)) != Some(footer_at)
         {
             return Err(damaged(footer_at, "its footer is not one"));
@@ -250,8 +253,11 @@ impl Table {
             .ok_or_else(damaged)?;
         into.resize(length as usize, 0);
         self.file.read_exact_at(into, start).at(&self.path)?;
+        let body = u32::from_le_bytes([into[0], into[1], into[2], into[3]]);
         let crc = u32::from_le_bytes([into[4], into[5], into[6], into[7]]);
-        if crc32fast::hash(&into[BLOCK_HEADER_BYTES..]) != crc {
+        if u64::from(body) + BLOCK_HEADER_BYTES as u64 != length
+            || crc32fast::hash(&into[BLOCK_HEADER_BYTES..]) != crc
+        {
             return Err(damaged());
         }
         Ok(())

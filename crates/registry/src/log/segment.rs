@@ -67,7 +67,7 @@ pub(crate) struct LogEnd {
 impl LogReader {
     /// Entries after `after_seq`. Earlier ones in the same segment are passed over.
     pub(crate) fn open(dir: &Path, after_seq: u64) -> Result<Self> {
-        let segments = list_segments(dir)?;
+        let mut segments = list_segments(dir)?;
         let start = segments
             .partition_point(|(first, _)| *first <= after_seq + 1)
             .saturating_sub(1);
@@ -81,7 +81,7 @@ impl LogReader {
             ));
         }
         Ok(Self {
-            segments: segments[start..].to_vec().into_iter(),
+            segments: segments.split_off(start).into_iter(),
             current: None,
             next_seq: after_seq + 1,
             end: LogEnd {

@@ -153,8 +153,8 @@ impl Partition {
     /// Acts at once if the URL's record is in RAM, or surely nowhere; else it waits to be looked up
     /// together with others.
     fn act_or_wait(&mut self, op: &Op<'_>) -> Result<()> {
-        if self.sieve.touch(op.doc).is_some() || !self.sieve.has_tables() {
-            return self.act(op);
+        if self.act(op, true)? {
+            return Ok(());
         }
         self.sieve.pending.push(op);
         if self.sieve.pending.len() >= self.limits.pending_ops
@@ -165,20 +165,26 @@ impl Partition {
         Ok(())
     }
 
-    /// All records that operations meet are in RAM by now, or do not exist.
-    pub(super) fn act(&mut self, op: &Op<'_>) -> Result<()> {
+    /// Carries an operation out; false if the record is not in RAM but `may_be_on_disk`.
+    pub(super) fn act(&mut self, op: &Op<'_>, may_be_on_disk: bool) -> Result<bool> {
         let Some(record) = self.sieve.touch(op.doc) else {
-            return self.admit(op);
+            if may_be_on_disk && self.sieve.has_tables() {
+                return Ok(false);
+            }
+            return self.admit(op).map(|()| true);
         };
         match op.act {
             Act::Observe(verdict) => {
                 record.count = record.count.saturating_add(1);
                 match verdict {
-                    Verdict::Crawl { priority } if record.is_liftable() => self.lift(op, priority),
-                    _ if record.state == State::Due && record.count.is_power_of_two() => {
-                        self.raise(op.doc)
+                    Verdict::Crawl { priority } if record.is_liftable() => {
+                        self.lift(op, priority)?;
                     }
-                    _ => Ok(()),
+                    _ if record.state == State::Due && record.count.is_power_of_two() => {
+                        let record = *record;
+                        self.raise(op.doc, record)?;
+                    }
+                    _ => {}
                 }
             }
             Act::Visit { outcome, at } => {
@@ -190,9 +196,10 @@ impl Partition {
                     record.arrival = op.arrival;
                 }
                 let after = *record;
-                self.settle_visit(op, Some(before), after)
+                self.settle_visit(op, Some(before), after)?;
             }
         }
+        Ok(true)
     }
 
     /// A URL that was not known.
@@ -255,10 +262,7 @@ impl Partition {
     }
 
     /// The count has passed a power of two: the class may be a better one.
-    fn raise(&mut self, doc: u64) -> Result<()> {
-        let Some(record) = self.sieve.touch(doc).copied() else {
-            return Ok(());
-        };
+    fn raise(&mut self, doc: u64, record: Record) -> Result<()> {
         let before = Record {
             count: record.count - 1,
             ..record

@@ -292,15 +292,13 @@ impl Partition {
             self.sieve.insert_found(doc, record);
         }
         for op in batch.iter() {
-            self.act(&op)?;
+            self.act(&op, false)?;
         }
         // Operations that came meanwhile on the same URLs must not be overtaken by later ones,
         // which no longer need to wait.
         let later = std::mem::take(&mut self.sieve.pending);
         for op in later.iter() {
-            if self.sieve.touch(op.doc).is_some() {
-                self.act(&op)?;
-            } else {
+            if !self.act(&op, true)? {
                 self.sieve.pending.push(&op);
             }
         }

@@ -1,0 +1,422 @@
+//! Random crawls with hardly any RAM, so that merges, spills and checkpoints happen all the time,
+//! against plain maps: the same state, the same order, nothing twice, nothing lost, also after a
+//! crash at any moment and after replaying the whole log.
+
+use crate::model::{ModelPartition, PARTITIONS, Random, Web, compare, home, host_of, scratch};
+use portolan_model::{DocId, HostId, PartitionId};
+use portolan_registry::{
+    Due, Entry, Opened, Partition, Registry, RegistrySettings, Snapshot, State,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn tiny(keep_log: bool) -> RegistrySettings {
+    RegistrySettings {
+        partitions: PARTITIONS,
+        memory_bytes: 60_000,
+        checkpoint_log_bytes: 40_000,
+        keep_log,
+        hosts_in_ram: 24,
+        prefetch_urls: 3,
+        unknown_delay_ms: 10,
+    }
+}
+
+struct Crawl {
+    dir: PathBuf,
+    opened: Opened,
+    model: Vec<ModelPartition>,
+    /// All entries of each partition's log, with the forwards that they caused.
+    history: Vec<Vec<Entry>>,
+    in_flight: BTreeSet<u64>,
+    web: Web,
+    now_ms: u64,
+    exact_checks: usize,
+}
+
+impl Crawl {
+    fn start(dir: &Path, settings: &RegistrySettings, seed: u64) -> Self {
+        Self {
+            dir: dir.to_path_buf(),
+            opened: Registry::open(dir, settings, 0).unwrap(),
+            model: vec![ModelPartition::default(); PARTITIONS.into()],
+            history: vec![Vec::new(); PARTITIONS.into()],
+            in_flight: BTreeSet::new(),
+            web: Web {
+                random: Random(seed),
+                hosts: 60,
+                pages: 400,
+            },
+            now_ms: 1,
+            exact_checks: 0,
+        }
+    }
+
+    /// Commits without folding: what is in the logs and what is in the partitions may differ when
+    /// a crash comes.
+    fn commit(&mut self, batch: Vec<(PartitionId, Entry)>) -> Vec<(PartitionId, u64, Entry)> {
+        let mut originals: Vec<Entry> = batch.iter().map(|(_, entry)| entry.clone()).collect();
+        originals.reverse();
+        let deliveries = self.opened.logs.commit(batch).unwrap();
+        deliveries
+            .into_iter()
+            .map(|delivery| {
+                // Delivered entries come without their forwards; the log has them.
+                let logged = originals.pop().unwrap_or_else(|| delivery.entry.clone());
+                self.history[delivery.partition.0 as usize].push(logged);
+                (delivery.partition, delivery.seq, delivery.entry)
+            })
+            .collect()
+    }
+
+    fn fold(&mut self, deliveries: Vec<(PartitionId, u64, Entry)>) {
+        for (partition, seq, entry) in deliveries {
+            let index = partition.0 as usize;
+            self.opened.partitions[index].apply(seq, &entry).unwrap();
+            self.model[index].fold(&entry);
+            if let Entry::Visit { url, .. } = &entry {
+                self.in_flight.remove(&DocId::of(url).0);
+            }
+        }
+    }
+
+    /// Turns on all partitions; returns the visits to be committed.
+    fn turns(&mut self) -> Vec<(PartitionId, Entry)> {
+        let mut batch = Vec::new();
+        for index in 0..usize::from(PARTITIONS) {
+            for _ in 0..self.web.random.below(6) {
+                let turn = self.opened.partitions[index].begin_turn(self.now_ms);
+                let Some(turn) = turn.unwrap() else { break };
+                assert!(turn.pulse.not_before_ms <= self.now_ms, "too early");
+                let pulse = self.web.pulse(self.now_ms);
+                for _ in 0..=self.web.random.below(3) {
+                    let Some(due) = self.take(index, turn.host) else {
+                        break;
+                    };
+                    if self.web.random.one_in(5) {
+                        self.in_flight.remove(&due.doc.0);
+                        let partition = &mut self.opened.partitions[index];
+                        partition.put_back(turn.host, due).unwrap();
+                    } else {
+                        batch.push(self.web.visit(&due.url, pulse));
+                    }
+                }
+                self.opened.partitions[index]
+                    .end_turn(turn.host, pulse)
+                    .unwrap();
+            }
+        }
+        batch
+    }
+
+    fn take(&mut self, index: usize, host: HostId) -> Option<Due> {
+        let partition = &mut self.opened.partitions[index];
+        let due = partition.next_url(host).unwrap();
+        let merged = partition.backlog().pending == 0;
+        let best = || {
+            let queue = self.model[index].queue(host);
+            queue
+                .into_iter()
+                .find(|doc| !self.in_flight.contains(&doc.0))
+        };
+        if merged {
+            assert_eq!(due.as_ref().map(|due| due.doc), best(), "not the best");
+            self.exact_checks += 1;
+        }
+        let due = due?;
+        let known = &self.model[index].urls[&due.doc.0];
+        assert_eq!((known.state, &known.url), (State::Due, &due.url));
+        assert_eq!(host_of(&due.url), host);
+        assert_eq!(
+            (due.depth, due.hops, due.kind),
+            (known.depth, known.hops, known.kind)
+        );
+        assert!(self.in_flight.insert(due.doc.0), "handed out twice");
+        Some(due)
+    }
+
+    fn step(&mut self) -> Vec<(PartitionId, Entry)> {
+        self.now_ms += self.web.random.below(120);
+        let mut batch = self.turns();
+        if self.web.random.one_in(3) {
+            batch.extend(self.web.seeds());
+        }
+        if self.web.random.one_in(4) {
+            batch.push(self.web.host_facts(self.now_ms));
+        }
+        if self.web.random.one_in(10) {
+            // A visit that nobody was sent on, of a URL that is not due.
+            let url = self.web.url();
+            let known = self.model[home(&url).0 as usize]
+                .urls
+                .get(&DocId::of(&url).0);
+            if known.is_none_or(|known| known.state != State::Due)
+                && !batch.iter().any(|(_, entry)| mentions(entry, &url))
+                && self
+                    .opened
+                    .partitions
+                    .iter()
+                    .all(|p| p.backlog().pending == 0)
+            {
+                let pulse = self.web.pulse(self.now_ms);
+                batch.push(self.web.visit(&url, pulse));
+            }
+        }
+        batch
+    }
+
+    fn tend(&mut self) {
+        for partition in &mut self.opened.partitions {
+            let hungry = self.web.random.one_in(3);
+            partition.tend(hungry).unwrap();
+        }
+    }
+
+    /// Waits for the merge thread; true once it has nothing to do.
+    fn settle(&mut self) -> bool {
+        for _ in 0..2_000 {
+            let partitions = &mut self.opened.partitions;
+            if partitions.iter().all(|p| !p.backlog().merging) {
+                return true;
+            }
+            for partition in partitions {
+                partition.tend(false).unwrap();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        false
+    }
+
+    /// Until nothing is due any more; new links are no longer found.
+    fn drain(&mut self) {
+        self.web.pages = 1;
+        self.web.hosts = 1;
+        for round in 0.. {
+            assert!(round < 100_000, "never exhausted");
+            if self.opened.partitions.iter().all(Partition::is_exhausted) {
+                return;
+            }
+            self.now_ms += 100;
+            let batch = self.turns();
+            let deliveries = self.commit(batch);
+            self.fold(deliveries);
+            for partition in &mut self.opened.partitions {
+                partition.tend(true).unwrap();
+            }
+        }
+    }
+}
+
+fn mentions(entry: &Entry, wanted: &str) -> bool {
+    match entry {
+        Entry::Visit { url, .. } => url == wanted,
+        Entry::Links { links, .. } => links.iter().any(|link| link.url == wanted),
+        Entry::Host { .. } => false,
+    }
+}
+
+#[test]
+fn random_crawls_agree_with_the_model_to_the_end() {
+    for seed in 0..4 {
+        println!("seed {seed}");
+        let dir = scratch();
+        let mut crawl = Crawl::start(dir.path(), &tiny(false), seed);
+        for round in 0..400 {
+            let batch = crawl.step();
+            let deliveries = crawl.commit(batch);
+            crawl.fold(deliveries);
+            crawl.tend();
+            if round % 50 == 49 {
+                crawl.opened.logs.sync().unwrap();
+                compare(&Snapshot::open(&crawl.dir).unwrap(), &crawl.model);
+            }
+        }
+        assert!(crawl.exact_checks > 100, "order was hardly checked");
+        crawl.drain();
+        let due: usize = crawl.model.iter().map(|p| due_urls(p)).sum();
+        assert_eq!(due, 0, "URLs were lost");
+        crawl.opened.logs.sync().unwrap();
+        for partition in &mut crawl.opened.partitions {
+            partition.flush().unwrap();
+        }
+        compare(&Snapshot::open(&crawl.dir).unwrap(), &crawl.model);
+        // Merged to one table of each kind, and nothing stale is left on disk.
+        let tables = count_files(&crawl.dir, ".tbl");
+        assert!(tables <= 3 * usize::from(PARTITIONS), "{tables} tables");
+    }
+}
+
+fn due_urls(partition: &ModelPartition) -> usize {
+    let urls = partition.urls.values();
+    urls.filter(|known| known.state == State::Due).count()
+}
+
+fn count_files(dir: &Path, suffix: &str) -> usize {
+    let mut count = 0;
+    for item in fs::read_dir(dir).unwrap() {
+        let path = item.unwrap().path();
+        if path.is_dir() {
+            count += count_files(&path, suffix);
+        } else if path.to_str().unwrap().ends_with(suffix) {
+            count += 1;
+        }
+    }
+    count
+}
+
+#[test]
+fn a_kept_log_replays_to_the_same_state() {
+    let dir = scratch();
+    let mut crawl = Crawl::start(dir.path(), &tiny(true), 77);
+    for _ in 0..400 {
+        let batch = crawl.step();
+        let deliveries = crawl.commit(batch);
+        crawl.fold(deliveries);
+        crawl.tend();
+    }
+    crawl.opened.logs.sync().unwrap();
+    let replayed = scratch();
+    copy_dir(&crawl.dir, replayed.path(), &|path| {
+        path.to_str().unwrap().contains("/log") || path.ends_with("meta")
+    });
+    let opened = Registry::open(replayed.path(), &tiny(true), 0).unwrap();
+    for (live, replayed) in crawl.opened.partitions.iter().zip(&opened.partitions) {
+        assert_eq!(live.applied(), replayed.applied());
+    }
+    compare(&Snapshot::open(replayed.path()).unwrap(), &crawl.model);
+    compare(&Snapshot::open(&crawl.dir).unwrap(), &crawl.model);
+}
+
+#[test]
+fn a_crash_at_any_moment_loses_nothing_that_was_logged() {
+    let mut crashes = 0;
+    let mut forwards_recovered = 0;
+    for seed in 100..104 {
+        let dir = scratch();
+        let mut crawl = Crawl::start(dir.path(), &tiny(false), seed);
+        for round in 0..250 {
+            let batch = crawl.step();
+            // A moment at which no file is being written, so that a copy is a state that was.
+            let crash = round % 8 == 7 && crawl.settle();
+            let before = log_lengths(&crawl.dir);
+            let deliveries = crawl.commit(batch);
+            if crash {
+                let copy = scratch();
+                copy_dir(&crawl.dir, copy.path(), &|_| true);
+                tear_tails(copy.path(), &before, &mut crawl.web.random);
+                forwards_recovered += check_crashed(&crawl, copy.path());
+                crashes += 1;
+            }
+            crawl.fold(deliveries);
+            crawl.tend();
+        }
+    }
+    println!("{crashes} crashes, {forwards_recovered} forwards recovered");
+    assert!(crashes > 50 && forwards_recovered > 50);
+}
+
+/// Opens what a crash left and compares it with the model folded over what survived of the logs.
+fn check_crashed(crawl: &Crawl, dir: &Path) -> usize {
+    fs::write(dir.join("p00/known-99999999.tbl"), b"half a table").unwrap();
+    let survived: Vec<usize> = (0..PARTITIONS)
+        .map(|id| {
+            survivors(
+                &dir.join(format!("p{id:02}/log")),
+                &crawl.history[id as usize],
+            )
+        })
+        .collect();
+    let opened = Registry::open(dir, &tiny(false), 0).unwrap();
+    assert!(opened.after_crash);
+    let mut model = vec![ModelPartition::default(); PARTITIONS.into()];
+    for (id, &survived) in survived.iter().enumerate() {
+        for entry in &crawl.history[id][..survived] {
+            model[id].fold(entry);
+        }
+    }
+    let mut recovered = 0;
+    for (id, &survived) in survived.iter().enumerate() {
+        for (seq, entry) in (1u64..).zip(&crawl.history[id][..survived]) {
+            let Entry::Visit { forwards, .. } = entry else {
+                continue;
+            };
+            for (destination, links) in forwards {
+                let destination = &mut model[destination.0 as usize];
+                let heard = destination.heard.get(&(id as u16)).copied().unwrap_or(0);
+                recovered += usize::from(heard < seq);
+                destination.fold(&Entry::Links {
+                    source: Some((PartitionId(id as u16), seq)),
+                    links: links.clone(),
+                });
+            }
+        }
+    }
+    drop(opened);
+    compare(&Snapshot::open(dir).unwrap(), &model);
+    // Opening once more finds nothing left to recover.
+    let again = Registry::open(dir, &tiny(false), 0).unwrap();
+    drop(again);
+    compare(&Snapshot::open(dir).unwrap(), &model);
+    recovered
+}
+
+/// How many entries are whole in the log, counted from the frames' own numbers.
+fn survivors(log: &Path, history: &[Entry]) -> usize {
+    let mut last = 0;
+    let mut segments: Vec<PathBuf> = fs::read_dir(log)
+        .unwrap()
+        .map(|item| item.unwrap().path())
+        .collect();
+    segments.sort();
+    for path in segments {
+        let bytes = fs::read(&path).unwrap();
+        let mut rest = &bytes[..];
+        while rest.len() >= 20 {
+            let length = u32::from_le_bytes(rest[..4].try_into().unwrap()) as usize;
+            if rest.len() < 20 + length {
+                break;
+            }
+            last = u64::from_le_bytes(rest[8..16].try_into().unwrap()) as usize;
+            rest = &rest[20 + length..];
+        }
+    }
+    assert!(last <= history.len());
+    last
+}
+
+fn log_lengths(dir: &Path) -> BTreeMap<PathBuf, u64> {
+    let mut lengths = BTreeMap::new();
+    for id in 0..PARTITIONS {
+        let log = PathBuf::from(format!("p{id:02}/log"));
+        for item in fs::read_dir(dir.join(&log)).unwrap() {
+            let item = item.unwrap();
+            let length = item.metadata().unwrap().len();
+            lengths.insert(log.join(item.file_name()), length);
+        }
+    }
+    lengths
+}
+
+/// Cuts what the last commit wrote at arbitrary bytes, in each log on its own.
+fn tear_tails(dir: &Path, before: &BTreeMap<PathBuf, u64>, random: &mut Random) {
+    for (path, length) in log_lengths(dir) {
+        let synced = before.get(&path).copied().unwrap_or(0);
+        let keep = synced + random.below(length - synced + 1);
+        let file = fs::OpenOptions::new().write(true).open(dir.join(&path));
+        file.unwrap().set_len(keep).unwrap();
+    }
+}
+
+fn copy_dir(from: &Path, to: &Path, wanted: &dyn Fn(&Path) -> bool) {
+    fs::create_dir_all(to).unwrap();
+    for item in fs::read_dir(from).unwrap() {
+        let path = item.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy_dir(&path, &target, wanted);
+        } else if wanted(&path) {
+            fs::copy(&path, &target).unwrap();
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! The registry as plain maps: what the real thing must agree with. Also random entries.
+
+use portolan_model::{
+    DocId, HostId, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Reason, RobotsRecord,
+    RobotsStatus, Verdict, Visit,
+};
+use portolan_registry::{Entry, Snapshot, State, UrlFilter, class_of};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A small generator of random numbers; the same seed gives the same stream.
+#[derive(Clone)]
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    /// Small numbers often, large ones seldom.
+    pub fn skewed(&mut self, bound: u64) -> u64 {
+        let bound = 1 + self.below(bound);
+        let bound = 1 + self.below(bound);
+        self.below(bound)
+    }
+}
+
+pub const PARTITIONS: u16 = 3;
+
+/// A directory in RAM where there is one: these tests sync thousands of times.
+pub fn scratch() -> tempfile::TempDir {
+    let ram = std::path::Path::new("/dev/shm");
+    if ram.is_dir() {
+        return tempfile::tempdir_in(ram).unwrap();
+    }
+    tempfile::tempdir().unwrap()
+}
+
+pub fn host_of(url: &str) -> HostId {
+    HostId::of(url.split('/').nth(2).unwrap())
+}
+
+pub fn home(url: &str) -> PartitionId {
+    PartitionId::of(host_of(url), PARTITIONS)
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Known {
+    pub url: String,
+    pub state: State,
+    pub reason: Option<Reason>,
+    pub count: u32,
+    pub priority: i8,
+    pub depth: u16,
+    pub hops: u8,
+    pub kind: LinkKind,
+    pub from: Option<DocId>,
+    pub arrival: u64,
+    pub attempts: u8,
+    pub visit: Option<Visit>,
+}
+
+impl Known {
+    pub fn class(&self) -> u8 {
+        class_of(self.count, self.priority)
+    }
+}
+
+#[derive(Clone, Default)]
+pub struct ModelPartition {
+    pub urls: BTreeMap<u64, Known>,
+    pub heard: BTreeMap<u16, u64>,
+    pub arrivals: u64,
+    pub graph: Vec<(DocId, Vec<DocId>)>,
+    pub pulses: BTreeMap<HostId, Pulse>,
+    pub robots: BTreeMap<(HostId, String), RobotsRecord>,
+    pub requests: u64,
+    pub pages: u64,
+}
+
+impl ModelPartition {
+    pub fn fold(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Links { source, links } => {
+                if let Some((source, seq)) = source {
+                    let heard = self.heard.entry(source.0).or_default();
+                    if *heard >= *seq {
+                        return;
+                    }
+                    *heard = *seq;
+                }
+                self.fold_links(links);
+            }
+            Entry::Visit {
+                url,
+                visit,
+                pulse,
+                links,
+                targets,
+                ..
+            } => {
+                self.fold_visit(url, visit);
+                self.pulses.insert(host_of(url), *pulse);
+                self.fold_links(links);
+                if !targets.is_empty() {
+                    self.graph.push((DocId::of(url), targets.clone()));
+                }
+            }
+            Entry::Host {
+                host,
+                pulse,
+                robots,
+            } => {
+                let id = HostId::of(host);
+                self.pulses.insert(id, *pulse);
+                if let Some(robots) = robots {
+                    self.robots
+                        .insert((id, robots.origin.clone()), robots.clone());
+                }
+            }
+        }
+    }
+
+    fn fold_links(&mut self, links: &LinkBatch) {
+        for link in links.iter() {
+            self.arrivals += 1;
+            let arrival = self.arrivals;
+            let known = self
+                .urls
+                .entry(DocId::of(link.url).0)
+                .or_insert_with(|| Known {
+                    url: link.url.to_owned(),
+                    state: State::Due,
+                    reason: None,
+                    count: 0,
+                    priority: 0,
+                    depth: link.depth,
+                    hops: link.hops,
+                    kind: link.kind,
+                    from: links.from(),
+                    arrival,
+                    attempts: 0,
+                    visit: None,
+                });
+            known.count += 1;
+            match link.verdict {
+                Verdict::Crawl { priority } if known.arrival == arrival => {
+                    known.priority = priority;
+                }
+                Verdict::Exclude(reason) if known.arrival == arrival => {
+                    known.state = State::Excluded;
+                    known.reason = Some(reason);
+                }
+                Verdict::Crawl { priority }
+                    if known.state == State::Excluded
+                        && known.reason.is_some_and(|reason| (reason as u8) < 32) =>
+                {
+                    known.state = State::Due;
+                    known.reason = None;
+                    known.priority = priority;
+                    known.arrival = arrival;
+                    known.depth = known.depth.min(link.depth);
+                    known.hops = link.hops;
+                    known.kind = link.kind;
+                    known.from = links.from();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn fold_visit(&mut self, url: &str, visit: &Visit) {
+        let asked = visit.status != 0 || !matches!(visit.outcome, Outcome::Excluded(_));
+        self.requests += u64::from(asked);
+        self.pages += u64::from(visit.is_document());
+        if matches!(visit.outcome, Outcome::Retry(_)) {
+            self.arrivals += 1;
+        }
+        let arrival = self.arrivals;
+        let known = self.urls.entry(DocId::of(url).0).or_insert_with(|| Known {
+            url: url.to_owned(),
+            state: State::Due,
+            reason: None,
+            count: 0,
+            priority: 0,
+            depth: visit.depth,
+            hops: 0,
+            kind: LinkKind::Anchor,
+            from: None,
+            arrival,
+            attempts: 0,
+            visit: None,
+        });
+        known.visit = Some(visit.clone());
+        (known.state, known.reason) = match visit.outcome {
+            Outcome::Fetched => (State::Visited, None),
+            Outcome::Failed(reason) => (State::Failed, Some(reason)),
+            Outcome::Excluded(reason) => (State::Excluded, Some(reason)),
+            Outcome::Retry(_) => {
+                known.arrival = arrival;
+                known.attempts += 1;
+                (State::Due, None)
+            }
+        };
+    }
+
+    /// The host's due URLs in order.
+    pub fn queue(&self, host: HostId) -> Vec<DocId> {
+        let mut queue: Vec<_> = self
+            .urls
+            .iter()
+            .filter(|(_, known)| known.state == State::Due && host_of(&known.url) == host)
+            .map(|(&doc, known)| (u8::MAX - known.class(), known.arrival, DocId(doc)))
+            .collect();
+        queue.sort();
+        queue.into_iter().map(|(_, _, doc)| doc).collect()
+    }
+}
+
+/// Everything that tools can read agrees with the model.
+pub fn compare(snapshot: &Snapshot, model: &[ModelPartition]) {
+    let mut found = BTreeMap::new();
+    for url in snapshot.urls(UrlFilter::default()) {
+        let url = url.unwrap();
+        let known = Known {
+            visit: snapshot.visit(&url).unwrap(),
+            url: url.url,
+            state: url.state,
+            reason: url.reason,
+            count: url.count,
+            priority: url.priority,
+            depth: url.depth,
+            hops: url.hops,
+            kind: url.kind,
+            from: url.from,
+            arrival: url.arrival,
+            attempts: url.attempts,
+        };
+        assert_eq!(known.class(), url.class);
+        assert!(found.insert(url.doc.0, known).is_none(), "a URL twice");
+    }
+    let expected: BTreeMap<u64, Known> = model
+        .iter()
+        .flat_map(|partition| partition.urls.clone())
+        .collect();
+    for (doc, known) in &expected {
+        assert_eq!(found.get(doc), Some(known));
+    }
+    assert_eq!(found.len(), expected.len());
+
+    let hosts: BTreeSet<HostId> = expected.values().map(|known| host_of(&known.url)).collect();
+    let mut due = BTreeMap::new();
+    for &host in &hosts {
+        let queue: Vec<DocId> = model.iter().flat_map(|p| p.queue(host)).collect();
+        assert_eq!(snapshot.queue(host).unwrap(), queue, "queue of {host:?}");
+        due.insert(host, queue.len() as i64);
+        if let Some(&doc) = queue.get(queue.len() / 2) {
+            let position = snapshot.queue_position(doc).unwrap().unwrap();
+            assert_eq!(position.place as usize, queue.len() / 2 + 1);
+            assert_eq!(position.queued as usize, queue.len());
+        }
+    }
+    for (host, state) in snapshot.hosts().unwrap() {
+        assert_eq!(host, HostId::of(&state.name));
+        assert_eq!(state.counts.due, due.remove(&host).unwrap_or(0));
+        let pulse = model.iter().find_map(|p| p.pulses.get(&host));
+        assert_eq!(state.pulse.as_ref(), pulse);
+        for robots in &state.robots {
+            let key = (host, robots.origin.clone());
+            let expected = model.iter().find_map(|p| p.robots.get(&key));
+            assert_eq!(Some(robots), expected);
+        }
+    }
+    assert!(due.values().all(|&n| n == 0), "hosts with due URLs missing");
+
+    let stats = snapshot.stats();
+    let count = |state| expected.values().filter(|k| k.state == state).count() as u64;
+    assert_eq!(stats.known, expected.len() as u64);
+    assert_eq!(stats.due, count(State::Due));
+    assert_eq!(stats.visited, count(State::Visited));
+    assert_eq!(stats.failed, count(State::Failed));
+    assert_eq!(stats.excluded, count(State::Excluded));
+    for &reason in Reason::ALL {
+        let expected = expected.values().filter(|k| k.reason == Some(reason));
+        assert_eq!(stats.by_reason(reason), expected.count() as u64);
+    }
+    let sum = |number: fn(&ModelPartition) -> u64| model.iter().map(number).sum::<u64>();
+    assert_eq!(stats.requests, sum(|p| p.requests));
+    assert_eq!(stats.pages, sum(|p| p.pages));
+    let links: Vec<_> = snapshot.links().map(|item| item.unwrap()).collect();
+    let graph: Vec<_> = model.iter().flat_map(|p| p.graph.clone()).collect();
+    assert_eq!(links, graph);
+}
+
+/// Random entries over a small Web.
+pub struct Web {
+    pub random: Random,
+    pub hosts: u64,
+    pub pages: u64,
+}
+
+impl Web {
+    pub fn url(&mut self) -> String {
+        let host = self.random.skewed(self.hosts);
+        let page = self.random.skewed(self.pages);
+        format!("http://host-{host}.test/page/{page}")
+    }
+
+    fn push_link(&mut self, batch: &mut LinkBatch, url: &str) {
+        let verdict = match self.random.below(8) {
+            0 => Verdict::Exclude(Reason::OutOfScope),
+            1 => Verdict::Exclude(Reason::LinkDepth),
+            2 => Verdict::Crawl {
+                priority: self.random.below(7) as i8 - 3,
+            },
+            _ => Verdict::Crawl { priority: 0 },
+        };
+        batch.push(Link {
+            url,
+            kind: LinkKind::from_u8(self.random.below(12) as u8).unwrap(),
+            depth: self.random.below(20) as u16,
+            hops: self.random.below(3) as u8,
+            verdict,
+        });
+    }
+
+    /// Links of one page, by partition.
+    fn links(&mut self, from: Option<DocId>, most: u64) -> Vec<(PartitionId, LinkBatch)> {
+        let mut batches: BTreeMap<PartitionId, LinkBatch> = BTreeMap::new();
+        for _ in 0..self.random.below(most) {
+            let url = self.url();
+            let batch = batches
+                .entry(home(&url))
+                .or_insert_with(|| LinkBatch::new(from));
+            self.push_link(batch, &url);
+        }
+        batches.into_iter().collect()
+    }
+
+    pub fn seeds(&mut self) -> Vec<(PartitionId, Entry)> {
+        self.links(None, 30)
+            .into_iter()
+            .map(|(partition, links)| {
+                let source = None;
+                (partition, Entry::Links { source, links })
+            })
+            .collect()
+    }
+
+    pub fn pulse(&mut self, now_ms: u64) -> Pulse {
+        Pulse {
+            last_ms: now_ms,
+            not_before_ms: now_ms + self.random.below(300),
+            delay_ms: self.random.below(300) as u32,
+            failures: self.random.below(3) as u16,
+        }
+    }
+
+    pub fn host_facts(&mut self, now_ms: u64) -> (PartitionId, Entry) {
+        let url = self.url();
+        let host = url.split('/').nth(2).unwrap().to_owned();
+        let robots = RobotsRecord {
+            origin: format!("http://{host}:{}", self.random.below(3)),
+            status: RobotsStatus::Rules,
+            fetched_ms: now_ms,
+            expires_ms: now_ms + 1,
+            rules: "Disallow: /x\n".repeat(self.random.below(30) as usize),
+        };
+        let entry = Entry::Host {
+            pulse: self.pulse(now_ms),
+            robots: (!self.random.one_in(3)).then_some(robots),
+            host,
+        };
+        (home(&url), entry)
+    }
+
+    pub fn visit(&mut self, url: &str, pulse: Pulse) -> (PartitionId, Entry) {
+        let outcome = match self.random.below(10) {
+            0 | 1 => Outcome::Retry(Reason::Timeout),
+            2 => Outcome::Failed(Reason::Dns),
+            3 => Outcome::Excluded(Reason::Robots),
+            4 => Outcome::Excluded(Reason::HostBudget),
+            _ => Outcome::Fetched,
+        };
+        let mut visit = Visit::without_answer(pulse.last_ms, outcome);
+        if outcome == Outcome::Fetched {
+            visit.status = [200, 200, 301, 404][self.random.below(4) as usize];
+            visit.body_bytes = self.random.below(1000);
+            visit.title = "t".repeat(self.random.below(20) as usize);
+            visit.fingerprint = self.random.next();
+        }
+        let doc = DocId::of(url);
+        let at = home(url);
+        let mut links = LinkBatch::new(Some(doc));
+        let mut forwards = Vec::new();
+        let mut targets = Vec::new();
+        for (partition, batch) in self.links(Some(doc), 25) {
+            targets.extend(batch.iter().map(|link| DocId::of(link.url)));
+            if partition == at {
+                links = batch;
+            } else {
+                forwards.push((partition, batch));
+            }
+        }
+        let entry = Entry::Visit {
+            url: url.to_owned(),
+            visit,
+            pulse,
+            links,
+            forwards,
+            targets,
+        };
+        (at, entry)
+    }
+}
