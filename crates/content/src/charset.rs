@@ -3,6 +3,7 @@
 
 mod japanese;
 mod prescan;
+mod query;
 mod segment;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
@@ -11,6 +12,7 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFI
 pub(crate) use japanese::{ESC, EscapeMask};
 pub(crate) use prescan::charset_of_content;
 pub use prescan::{PRESCAN_BYTES, prescan};
+pub use query::query_in_charset;
 pub use segment::decode_segment;
 
 /// How many bytes, from the first non-ASCII byte on, are looked at when nothing is declared.

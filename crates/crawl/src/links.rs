@@ -4,6 +4,8 @@
 use std::collections::HashSet;
 use std::sync::RwLockReadGuard;
 
+use encoding_rs::Encoding;
+use portolan_content::charset::query_in_charset;
 use portolan_model::{
     CanonicalUrl, Canonicalizer, DocId, Link, LinkBatch, LinkKind, PartitionId, Reason, Verdict,
 };
@@ -124,6 +126,8 @@ pub(crate) struct Page<'a> {
     pub(crate) doc: DocId,
     pub(crate) partition: PartitionId,
     pub(crate) depth: u16,
+    /// What the queries of its links are encoded in.
+    pub(crate) charset: &'static Encoding,
     /// The page asks that none of its links be followed.
     pub(crate) nofollow: bool,
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use encoding_rs::UTF_8;
 use memchr::memmem;
 use portolan_archive::{Capture, PageFacts, RecordBuilder};
 use portolan_content::{
@@ -175,7 +176,10 @@ impl Workbench {
         if settings.robots.meta {
             directives = directives | facts.directives;
         }
-        visit.charset = facts.charset.to_owned();
+        visit.charset = facts
+            .charset
+            .map(|charset| charset.name().to_owned())
+            .unwrap_or_default();
         visit.title = cut(&facts.title, MAX_FIELD_BYTES).to_owned();
         visit.simhash = facts.simhash;
         let links = metrics.timed(Stage::Links, || {
@@ -187,6 +191,7 @@ impl Workbench {
                 doc: fetched.due.doc,
                 partition: fetched.partition,
                 depth: fetched.due.depth,
+                charset: facts.charset.unwrap_or(UTF_8),
                 nofollow: directives.nofollow,
             };
             let scope = shared
@@ -287,6 +292,7 @@ impl Workbench {
             doc: fetched.due.doc,
             partition: fetched.partition,
             depth: fetched.due.depth,
+            charset: UTF_8,
             nofollow: false,
         };
         let scope = shared

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use encoding_rs::Encoding;
 use portolan_content::html::{Element, Found, PageScanner, Role, ScanOptions};
 use portolan_content::{Directives, MimeType, Simhash};
 use portolan_model::{CanonicalUrl, LinkKind};
@@ -12,7 +13,8 @@ use crate::settings::Settings;
 /// What a page says besides its links.
 #[derive(Debug, Default)]
 pub(crate) struct HtmlFacts {
-    pub(crate) charset: &'static str,
+    /// `None` for what is not HTML.
+    pub(crate) charset: Option<&'static Encoding>,
     pub(crate) title: String,
     /// The first BASE, relative to the page's URL.
     pub(crate) base: Option<String>,
@@ -67,7 +69,7 @@ impl HtmlScan {
             Found::Base(_) | Found::Title(_) | Found::Robots(_) => {}
         });
         HtmlFacts {
-            charset: summary.charset.encoding.name(),
+            charset: Some(summary.charset.encoding),
             title: summary.title.unwrap_or_default(),
             base: summary.base,
             directives: Directives {

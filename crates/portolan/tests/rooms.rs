@@ -15,7 +15,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crawl", &["model", "content", "net", "registry", "archive"]),
     (
         "portolan",
-        &["model", "registry", "archive", "partition", "simweb", "crawl"],
+        &[
+            "model",
+            "registry",
+            "archive",
+            "partition",
+            "simweb",
+            "crawl",
+        ],
     ),
 ];
 
@@ -25,18 +32,32 @@ fn rooms_import_only_what_they_may() {
     let mut checked = 0;
     for entry in std::fs::read_dir(&crates).expect("the crates") {
         let dir = entry.expect("an entry").path();
-        let name = dir.file_name().expect("a name").to_string_lossy().into_owned();
-        let Ok(manifest) = std::fs::read_to_string(dir.join("Cargo.toml")) else { continue };
+        let name = dir
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        let Ok(manifest) = std::fs::read_to_string(dir.join("Cargo.toml")) else {
+            continue;
+        };
         let (_, allowed) = ALLOWED
             .iter()
             .find(|(room, _)| *room == name)
             .unwrap_or_else(|| panic!("the room '{name}' is not in the plan"));
         // Tests may look at anything; the rule is about what ships.
-        let shipped = manifest.split("[dev-dependencies]").next().expect("a first part");
+        let shipped = manifest
+            .split("[dev-dependencies]")
+            .next()
+            .expect("a first part");
         for line in shipped.lines() {
-            let Some(rest) = line.strip_prefix("portolan-") else { continue };
+            let Some(rest) = line.strip_prefix("portolan-") else {
+                continue;
+            };
             let imported = rest.split(['.', ' ', '=']).next().expect("a first word");
-            assert!(allowed.contains(&imported), "{name} may not import {imported}");
+            assert!(
+                allowed.contains(&imported),
+                "{name} may not import {imported}"
+            );
         }
         checked += 1;
     }

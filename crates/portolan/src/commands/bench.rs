@@ -17,10 +17,18 @@ use crate::terminal::Display;
 
 pub(crate) fn run(command: BenchCommand) -> Result<ExitCode, Failure> {
     match command {
-        BenchCommand::Crawl { hosts, pages, threads, json } => bench_crawl(hosts, pages, threads, json),
-        BenchCommand::Registry { observations, seed, dir, json } => {
-            bench_registry(observations, seed, dir, json)
-        }
+        BenchCommand::Crawl {
+            hosts,
+            pages,
+            threads,
+            json,
+        } => bench_crawl(hosts, pages, threads, json),
+        BenchCommand::Registry {
+            observations,
+            seed,
+            dir,
+            json,
+        } => bench_registry(observations, seed, dir, json),
     }
 }
 
@@ -32,8 +40,15 @@ fn bench_crawl(hosts: u32, pages: u32, threads: usize, as_json: bool) -> Result<
     settings.politeness.delay_ms = 0;
     settings.limits.threads = threads;
     settings.dns.resolve = vec![format!("*.sim.test={address}")];
-    let seed = Seed { text: "http://h0.sim.test/".to_owned(), place: "the benchmark".to_owned() };
-    let plan = Plan { dir: dir.clone(), seeds: vec![seed], settings };
+    let seed = Seed {
+        text: "http://h0.sim.test/".to_owned(),
+        place: "the benchmark".to_owned(),
+    };
+    let plan = Plan {
+        dir: dir.clone(),
+        seeds: vec![seed],
+        settings,
+    };
     let report = crawl::drive(plan, Display::new(as_json));
     let _ = server.kill();
     let _ = server.wait();
@@ -75,8 +90,11 @@ fn tell_crawl(report: &Report, threads: usize, as_json: bool) -> Result<(), Fail
     let pages = report.pages.max(1) as f64;
     let micros = |seconds: f64| seconds * 1e6 / pages;
     if as_json {
-        let stages: serde_json::Map<String, serde_json::Value> =
-            report.stages.iter().map(|(name, s)| (name.clone(), json!(micros(*s)))).collect();
+        let stages: serde_json::Map<String, serde_json::Value> = report
+            .stages
+            .iter()
+            .map(|(name, s)| (name.clone(), json!(micros(*s))))
+            .collect();
         let value = json!({
             "pages": report.pages, "threads": threads, "seconds": report.seconds,
             "pages_per_second": report.pages as f64 / report.seconds,
@@ -93,7 +111,10 @@ fn tell_crawl(report: &Report, threads: usize, as_json: bool) -> Result<(), Fail
         load_average()
     );
     println!("  {:>8.0} pages/s", report.pages as f64 / report.seconds);
-    println!("  {:>8.1} µs CPU a page, of which", micros(report.cpu_seconds));
+    println!(
+        "  {:>8.1} µs CPU a page, of which",
+        micros(report.cpu_seconds)
+    );
     for (name, seconds) in &report.stages {
         println!("  {:>8.1}    {name}", micros(*seconds));
     }
@@ -101,8 +122,51 @@ fn tell_crawl(report: &Report, threads: usize, as_json: bool) -> Result<(), Fail
     Ok(())
 }
 
-fn bench_registry(_: u64, _: u64, _: Option<PathBuf>, _: bool) -> Result<ExitCode, Failure> {
-    Err(Failure::failed("not yet"))
+fn bench_registry(
+    observations: u64,
+    seed: u64,
+    dir: Option<PathBuf>,
+    as_json: bool,
+) -> Result<ExitCode, Failure> {
+    let (dir, temporary) = match dir {
+        Some(dir) => (dir, false),
+        None => (scratch("bench-registry")?, true),
+    };
+    if !as_json {
+        println!(
+            "observations        URLs   µs CPU each   resident   bytes a URL on disk   checks"
+        );
+    }
+    let result = portolan_registry::bench::run(&dir, observations, seed, |row| {
+        if as_json {
+            let value = json!({
+                "observations": row.observations, "urls": row.urls,
+                "cpu_us_per_observation": row.cpu_us_per_observation,
+                "rss_bytes": row.rss_bytes, "disk_bytes_per_url": row.disk_bytes_per_url,
+                "checks": row.checks, "load_average": load_average(),
+            });
+            println!("{value}");
+        } else {
+            println!(
+                "{:>12}  {:>10}  {:>12.3}  {:>9}  {:>20.1}   {}",
+                thousands(row.observations),
+                thousands(row.urls),
+                row.cpu_us_per_observation,
+                bytes(row.rss_bytes),
+                row.disk_bytes_per_url,
+                if row.checks.is_empty() {
+                    "-".to_owned()
+                } else {
+                    row.checks.join("; ")
+                }
+            );
+        }
+    });
+    if temporary {
+        let _ = std::fs::remove_dir_all(&dir);
+    }
+    result.map_err(Failure::failed)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn scratch(name: &str) -> Result<PathBuf, Failure> {
