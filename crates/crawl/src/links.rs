@@ -161,7 +161,8 @@ impl LinkSorter {
         self.distinct.insert(page.doc.0);
         let depth = page.depth.saturating_add(1);
         for (href, kind, nofollow) in raw.iter() {
-            let Ok(url) = self.canonicalizer.resolve(page.base, href) else {
+            let href = query_in_charset(href, page.charset);
+            let Ok(url) = self.canonicalizer.resolve(page.base, &href) else {
                 continue;
             };
             let doc = url.doc_id();
