@@ -25,7 +25,7 @@ use crate::politeness::Politeness;
 use crate::report::Report;
 use crate::scope::Scope;
 use crate::settings::Settings;
-use crate::shared::{ROOM_KIB, Shared, owner};
+use crate::shared::{LARGE_BODIES, ROOM_KIB, Shared, owner};
 use crate::watch::Watcher;
 use crate::worker::{self, Gauges, WorkerPlan};
 
@@ -166,6 +166,7 @@ impl Crawl {
             clock,
             finished,
             room: Arc::new(Semaphore::new(ROOM_KIB)),
+            large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
             hungry: Notify::new(),
             closing: Notify::new(),
             outstanding: AtomicU64::new(0),

@@ -31,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) finished: mpsc::Sender<Finished>,
     /// Room for records between workers and archivist, in KiB.
     pub(crate) room: Arc<Semaphore>,
+    /// Places for bodies that are not small.
+    pub(crate) large_bodies: Arc<Semaphore>,
     /// A worker has nothing to fetch: don't wait for more before committing.
     pub(crate) hungry: Notify,
     /// Everything is folded: the archivist may end.
@@ -46,6 +48,9 @@ pub(crate) struct Shared {
 
 /// Records between workers and archivist may hold this much.
 pub(crate) const ROOM_KIB: usize = 64 * 1024;
+
+/// Large bodies in memory at once, over all workers.
+pub(crate) const LARGE_BODIES: usize = 8;
 
 impl Shared {
     /// Something failed that the crawl cannot go on without: everything stops, the first failure

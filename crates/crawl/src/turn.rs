@@ -1,6 +1,7 @@
 //! A host's turn: one host, one connection, a few URLs. Never two turns of a host at once, never a
 //! page before its origin's robots.txt is settled, never sooner than the host and its address allow.
 
+use std::cell::RefCell;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -9,9 +10,11 @@ use std::sync::Arc;
 use portolan_content::MimeType;
 use portolan_model::{CanonicalUrl, Outcome, PartitionId, Pulse, Reason, Visit};
 use portolan_net::{
-    BodySink, Connection, Head, Method, NetError, Origin, Request, Response, Scheme,
+    BodySink, Connection, Head, Method, NetError, Origin, Request, Response, Scheme, Wait,
 };
 use portolan_registry::{Due, Entry, RegistryError, Turn};
+
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::commit::{Finished, Record};
 use crate::gate::Door;
@@ -445,10 +448,17 @@ pub(crate) struct Answer {
     pub(crate) peer: IpAddr,
 }
 
-/// Looks at the head of an answer and refuses bodies that nobody wants.
+/// A body that grows past this must have one of the few places for large bodies: whatever servers
+/// send, at most `connections` small bodies and `LARGE_BODIES` large ones are in memory.
+const LARGE_BODY_BYTES: usize = 256 * 1024;
+
+/// Looks at the head of an answer and refuses bodies that nobody wants; makes large ones wait for
+/// their turn.
 struct Watch {
     shared: Arc<Shared>,
     refused: Option<Reason>,
+    /// Held until the answer is processed.
+    place: Rc<RefCell<Option<OwnedSemaphorePermit>>>,
 }
 
 impl Watch {
@@ -456,6 +466,7 @@ impl Watch {
         Self {
             shared: Arc::clone(shared),
             refused: None,
+            place: Rc::default(),
         }
     }
 }
@@ -478,6 +489,19 @@ impl BodySink for Watch {
 
     fn body(&mut self, _bytes: &[u8]) -> ControlFlow<()> {
         ControlFlow::Continue(())
+    }
+
+    fn wait_before_more(&mut self, so_far_bytes: usize) -> Option<Wait> {
+        if so_far_bytes < LARGE_BODY_BYTES || self.place.borrow().is_some() {
+            return None;
+        }
+        let (places, place) = (
+            Arc::clone(&self.shared.large_bodies),
+            Rc::clone(&self.place),
+        );
+        Some(Box::pin(async move {
+            *place.borrow_mut() = places.acquire_owned().await.ok();
+        }))
     }
 }
 

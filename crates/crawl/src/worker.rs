@@ -24,6 +24,9 @@ use crate::turn;
 /// The longest a worker sleeps when nothing wakes it.
 const IDLE_MAX_MS: u64 = 200;
 
+/// How often connections that have idled too long are closed.
+const SWEEP_EVERY_MS: u64 = 250;
+
 /// Deliveries folded before turns are looked after again.
 const FOLD_AT_ONCE: usize = 256;
 
@@ -36,6 +39,8 @@ pub(crate) struct Worker {
     max_turns: usize,
     turns: Cell<usize>,
     wake: Notify,
+    /// When to look for connections that have idled too long.
+    sweep_at_ms: Cell<u64>,
     gauges: Arc<Gauges>,
 }
 
@@ -84,6 +89,7 @@ pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
             max_turns: plan.max_turns,
             turns: Cell::new(0),
             wake: Notify::new(),
+            sweep_at_ms: Cell::new(0),
             gauges: plan.gauges,
             shared: plan.shared,
         });
@@ -209,10 +215,13 @@ impl Worker {
                 rest_ms = rest_ms.min(due_ms.saturating_sub(now_ms));
             }
         }
-        if self.turns.get() < self.max_turns && shared.outstanding.load(Ordering::Relaxed) > 0 {
+        if self.turns.get() == 0 && shared.outstanding.load(Ordering::Relaxed) > 0 {
             shared.hungry.notify_one();
         }
-        self.parking.borrow_mut().sweep(now_ms);
+        if now_ms >= self.sweep_at_ms.get() {
+            self.sweep_at_ms.set(now_ms + SWEEP_EVERY_MS);
+            self.parking.borrow_mut().sweep(now_ms);
+        }
         // With all connections in use there is nothing to begin, however much is due.
         Ok(if self.turns.get() >= self.max_turns {
             IDLE_MAX_MS

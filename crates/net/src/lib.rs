@@ -20,7 +20,7 @@ pub use error::NetError;
 pub use guard::{Guard, Refused, special};
 pub use http::{
     BodySink, Connection, Head, HttpSettings, Method, Oddities, Oddity, Origin, Request, Response,
-    Scheme, Timings, Version,
+    Scheme, Timings, Version, Wait,
 };
 pub use network::{Network, NotANetwork};
 pub use resolve::{

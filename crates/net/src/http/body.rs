@@ -191,6 +191,12 @@ impl BodyReader<'_> {
 
     /// More of the body, within the read timeout.
     async fn read_on(&mut self) -> Result<(), ReadEnd> {
+        if let Some(wait) = self.sink.wait_before_more(self.body.len()) {
+            wait.await;
+            self.wire
+                .deadline
+                .allow_silence(Instant::now(), self.read_timeout);
+        }
         let read = self.wire.read(&mut self.body).await?;
         self.wire_bytes += read.bytes as u64;
         self.wire.deadline.allow_silence(read.at, self.read_timeout);

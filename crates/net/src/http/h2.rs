@@ -148,6 +148,9 @@ impl Http2 {
     ) -> Option<Truncation> {
         let read_timeout = Duration::from_millis(settings.read_timeout_ms);
         loop {
+            if let Some(wait) = sink.wait_before_more(body.len()) {
+                wait.await;
+            }
             let now = Instant::now();
             // A server that never pauses would never let the timer be asked.
             self.deadline.allow_silence(now, read_timeout);

@@ -20,7 +20,7 @@ pub use connection::Connection;
 pub use head::{Head, Version};
 pub use oddity::{Oddities, Oddity};
 pub use request::{Method, Origin, Request, Scheme};
-pub use response::{BodySink, Response, Timings};
+pub use response::{BodySink, Response, Timings, Wait};
 pub use settings::HttpSettings;
 
 pub(crate) use stream::Stream;

@@ -4,6 +4,7 @@ use super::head::{Head, Version};
 use super::oddity::Oddities;
 use portolan_model::Truncation;
 use std::ops::ControlFlow;
+use std::pin::Pin;
 
 #[derive(Debug, Clone)]
 pub struct Response {
@@ -62,7 +63,15 @@ pub trait BodySink {
 
     /// The next bytes of the body, transfer-decoded.
     fn body(&mut self, bytes: &[u8]) -> ControlFlow<()>;
+
+    /// Asked before more of a body is read that has so many bytes already: something to wait for
+    /// first, such as memory. The server waits meanwhile; the request's time limit runs on.
+    fn wait_before_more(&mut self, _so_far_bytes: usize) -> Option<Wait> {
+        None
+    }
 }
+
+pub type Wait = Pin<Box<dyn Future<Output = ()>>>;
 
 impl<F: FnMut(&[u8]) -> ControlFlow<()>> BodySink for F {
     fn body(&mut self, bytes: &[u8]) -> ControlFlow<()> {
