@@ -234,7 +234,7 @@ fn random_crawls_agree_with_the_model_to_the_end() {
         }
         assert!(crawl.exact_checks > 100, "order was hardly checked");
         crawl.drain();
-        let due: usize = crawl.model.iter().map(|p| due_urls(p)).sum();
+        let due: usize = crawl.model.iter().map(due_urls).sum();
         assert_eq!(due, 0, "URLs were lost");
         crawl.opened.logs.sync().unwrap();
         for partition in &mut crawl.opened.partitions {

@@ -141,8 +141,7 @@ fn a_synced_frame_that_is_damaged_stops_the_opening() {
     files(dir.path(), &mut all);
     let log = all
         .iter()
-        .filter(|path| path.to_str().unwrap().contains("p01/log"))
-        .next_back()
+        .rfind(|path| path.to_str().unwrap().contains("p01/log"))
         .unwrap();
     let bytes = fs::read(log).unwrap();
     let mut bad = bytes.clone();
