@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 
 use portolan_crawl::report::{bytes, thousands};
 use portolan_crawl::scope::ScopeKind;
@@ -33,13 +33,13 @@ pub(crate) fn run(command: BenchCommand) -> Result<ExitCode, Failure> {
 }
 
 fn bench_crawl(hosts: u32, pages: u32, threads: usize, as_json: bool) -> Result<ExitCode, Failure> {
-    let (mut server, address) = start_server(hosts, pages)?;
+    let mut server = BenchServer::start(hosts, pages)?;
     let dir = scratch("bench-crawl")?;
     let mut settings = Settings::default();
     settings.scope.scope = ScopeKind::Any;
     settings.politeness.delay_ms = 0;
     settings.limits.threads = threads;
-    settings.dns.resolve = vec![format!("*.sim.test={address}")];
+    settings.dns.resolve = vec![format!("*.sim.test={}", server.address)];
     let seed = Seed {
         text: "http://h0.sim.test/".to_owned(),
         place: "the benchmark".to_owned(),
@@ -50,39 +50,61 @@ fn bench_crawl(hosts: u32, pages: u32, threads: usize, as_json: bool) -> Result<
         settings,
     };
     let report = crawl::drive(plan, Display::new(as_json));
-    let _ = server.kill();
-    let _ = server.wait();
+    server.stop();
     let _ = std::fs::remove_dir_all(&dir);
-    tell_crawl(&report?, threads, as_json)?;
+    let report = report?;
+    if report.pages == 0 {
+        return Err(Failure::failed(
+            "nothing could be fetched from the simulated Web",
+        ));
+    }
+    tell_crawl(&report, threads, as_json)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// `portolan simweb` as a second process; its first line names the address.
-fn start_server(hosts: u32, pages: u32) -> Result<(Child, String), Failure> {
-    let program = std::env::current_exe().map_err(Failure::failed)?;
-    let mut server = Command::new(program)
-        .args(["simweb", "--preset", "bench", "--port", "0"])
-        .args(["--hosts", &hosts.to_string(), "--pages", &pages.to_string()])
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|e| Failure::failed(format!("the simulated Web did not start: {e}")))?;
-    let mut first_line = String::new();
-    if let Some(stdout) = server.stdout.take() {
-        BufReader::new(stdout).read_line(&mut first_line)?;
-    }
-    let address = first_line
-        .trim_end()
-        .trim_end_matches('.')
-        .rsplit(' ')
-        .next()
-        .filter(|text| text.contains(':'))
-        .map(str::to_owned);
-    match address {
-        Some(address) => Ok((server, address)),
-        None => {
-            let _ = server.kill();
-            Err(Failure::failed("the simulated Web did not say where it is"))
+/// `portolan simweb` as a second process.
+struct BenchServer {
+    process: Child,
+    address: String,
+    /// Kept open: the server goes on talking.
+    _output: BufReader<ChildStdout>,
+}
+
+impl BenchServer {
+    fn start(hosts: u32, pages: u32) -> Result<Self, Failure> {
+        let program = std::env::current_exe().map_err(Failure::failed)?;
+        let mut process = Command::new(program)
+            .args(["simweb", "--preset", "bench", "--port", "0"])
+            .args(["--hosts", &hosts.to_string(), "--pages", &pages.to_string()])
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|e| Failure::failed(format!("the simulated Web did not start: {e}")))?;
+        let silent = || Failure::failed("the simulated Web did not say where it is");
+        let mut output = BufReader::new(process.stdout.take().ok_or_else(silent)?);
+        let mut first_line = String::new();
+        output.read_line(&mut first_line)?;
+        // "A Web of … is served on 127.0.0.1:40123."
+        let address = first_line
+            .trim_end()
+            .trim_end_matches('.')
+            .rsplit(' ')
+            .next();
+        match address.filter(|text| text.contains(':')) {
+            Some(address) => Ok(Self {
+                process,
+                address: address.to_owned(),
+                _output: output,
+            }),
+            None => {
+                let _ = process.kill();
+                Err(silent())
+            }
         }
+    }
+
+    fn stop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
