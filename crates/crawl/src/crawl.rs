@@ -19,6 +19,7 @@ use crate::budget::{Budget, StoppedBy};
 use crate::commit::{self, Archivist, DELIVERY_QUEUE, FINISHED_QUEUE, Finished};
 use crate::error::CrawlError;
 use crate::gate::Gate;
+use crate::mapper::{self, NameDrop};
 use crate::metrics::{Metrics, Progress, process_cpu_seconds};
 use crate::page::Workbench;
 use crate::politeness::Politeness;
@@ -183,6 +184,10 @@ impl Crawl {
         for partition in partitions {
             owned[owner(partition.id(), workers)].push(partition);
         }
+        let (names, names_inbox) = mapper::queue();
+        let mapping = Arc::clone(&shared.mapping);
+        let at_once = shared.settings.dns.at_once;
+        spawn("mapper", move || mapper::run(mapping, at_once, names_inbox))?;
         let max_turns = shared.settings.limits.connections.div_ceil(workers);
         let mut threads = Vec::new();
         let mut owners = Vec::new();
@@ -199,6 +204,7 @@ impl Crawl {
                 canonicalizer.clone(),
                 partition_count,
                 builder,
+                NameDrop::new(names.clone()),
             );
             let plan = WorkerPlan {
                 shared: Arc::clone(&shared),

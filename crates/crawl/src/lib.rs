@@ -1,7 +1,7 @@
 //! The pipeline: joins the rooms with bounded queues. The only room that sees them all.
 //!
 //! Layout, in the order of a URL's way: `crawl` (open, start, close), `worker` (a thread with its
-//! partitions), `turn` (one host, a few URLs), `robots` (settled before any page), `page` (an answer
+//! partitions), `mapper` (names resolved ahead), `turn` (one host, a few URLs), `robots` (settled before any page), `page` (an answer
 //! becomes a visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees
 //! the end). Beside them: `scope` (may a link be crawled), `politeness` (how long a host rests),
 //! `gate` (addresses shared by all workers), `parking` (idle connections), `budget` (when to stop),
@@ -15,6 +15,7 @@ mod error;
 mod gate;
 mod generations;
 mod links;
+mod mapper;
 mod metrics;
 mod page;
 mod parking;

@@ -7,10 +7,12 @@ use std::sync::RwLockReadGuard;
 use encoding_rs::Encoding;
 use portolan_content::charset::query_in_charset;
 use portolan_model::{
-    CanonicalUrl, Canonicalizer, DocId, Link, LinkBatch, LinkKind, PartitionId, Reason, Verdict,
+    CanonicalUrl, Canonicalizer, DocId, HostId, Link, LinkBatch, LinkKind, PartitionId, Reason,
+    Verdict,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::mapper::NameDrop;
 use crate::scope::Scope;
 
 /// Raw links of one page, distinct, in the order found. Reused from page to page.
@@ -124,6 +126,7 @@ impl PageLinks {
 pub(crate) struct Page<'a> {
     pub(crate) base: &'a CanonicalUrl,
     pub(crate) doc: DocId,
+    pub(crate) host: HostId,
     pub(crate) partition: PartitionId,
     pub(crate) depth: u16,
     /// What the queries of its links are encoded in.
@@ -137,14 +140,16 @@ pub(crate) struct Page<'a> {
 pub(crate) struct LinkSorter {
     canonicalizer: Canonicalizer,
     partitions: u16,
+    names: NameDrop,
     distinct: HashSet<u64, NoHash>,
 }
 
 impl LinkSorter {
-    pub(crate) fn new(canonicalizer: Canonicalizer, partitions: u16) -> Self {
+    pub(crate) fn new(canonicalizer: Canonicalizer, partitions: u16, names: NameDrop) -> Self {
         Self {
             canonicalizer,
             partitions,
+            names,
             distinct: HashSet::default(),
         }
     }
@@ -171,7 +176,11 @@ impl LinkSorter {
             }
             links.targets.push(doc);
             let verdict = scope.verdict(&url, depth, kind, nofollow || page.nofollow);
-            let owner = PartitionId::of(url.host_id(), self.partitions);
+            let host = url.host_id();
+            if matches!(verdict, Verdict::Crawl { .. }) && host != page.host {
+                self.names.offer(host, url.host());
+            }
+            let owner = PartitionId::of(host, self.partitions);
             links.push(
                 owner,
                 page.partition,

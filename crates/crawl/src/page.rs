@@ -22,6 +22,7 @@ use portolan_registry::Due;
 use crate::commit::{Copyable, Record};
 use crate::generations::Generations;
 use crate::links::{LinkSorter, Page, PageLinks, RawLinks};
+use crate::mapper::NameDrop;
 use crate::metrics::Stage;
 use crate::scan::{HtmlFacts, HtmlScan};
 use crate::settings::{HeadFirst, Settings};
@@ -67,10 +68,11 @@ impl Workbench {
         canonicalizer: Canonicalizer,
         partitions: u16,
         builder: RecordBuilder,
+        names: NameDrop,
     ) -> Self {
         Self {
             raw: RawLinks::with_limit(settings.content.max_links),
-            sorter: LinkSorter::new(canonicalizer.clone(), partitions),
+            sorter: LinkSorter::new(canonicalizer.clone(), partitions, names),
             canonicalizer,
             builder,
             html: HtmlScan::new(settings),
@@ -189,6 +191,7 @@ impl Workbench {
             let page = Page {
                 base: base.as_ref().unwrap_or(fetched.url),
                 doc: fetched.due.doc,
+                host: fetched.url.host_id(),
                 partition: fetched.partition,
                 depth: fetched.due.depth,
                 charset: facts.charset.unwrap_or(UTF_8),
@@ -290,6 +293,7 @@ impl Workbench {
         let page = Page {
             base: fetched.url,
             doc: fetched.due.doc,
+            host: fetched.url.host_id(),
             partition: fetched.partition,
             depth: fetched.due.depth,
             charset: UTF_8,

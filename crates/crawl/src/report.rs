@@ -47,7 +47,7 @@ pub struct Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = match self.stopped_by {
-            "done" => "everything in scope was fetched",
+            "done" => "nothing in scope is left to fetch",
             "max-pages" => "the limit of pages was reached",
             "time-limit" => "the time was up",
             "signal" => "it was asked to stop",

@@ -47,7 +47,8 @@ pub(crate) enum Command {
     portolan crawl --seeds-file seeds.txt --scope domain --time-limit 8h\n  \
     portolan crawl http://h0.sim.test/ --scope any --delay 0s --resolve '*.sim.test=127.0.0.1:8080'\n  \
     portolan crawl --out docs                 # docs holds a crawl: go on with it\n\n\
-    Ctrl-C once: finish what is under way, commit, report. Twice: stop now; nothing is lost.")]
+    Ctrl-C once: finish what is under way, commit, report. Twice: stop now; nothing is lost.\n\n\
+    Exit code: 0 in order, 1 if it failed or nothing at all could be fetched, 2 for bad input.")]
 pub(crate) struct CrawlArguments {
     /// Where to start: URLs (http:// is assumed where no scheme is given)
     #[arg(value_name = "SEED")]

@@ -34,6 +34,11 @@ pub(crate) fn run(arguments: CrawlArguments) -> Result<ExitCode, Failure> {
     } else if !quiet {
         print!("{report}");
     }
+    if report.pages == 0 && report.stopped_by == StoppedBy::Done.name() {
+        return Err(Failure::failed(
+            "no document could be fetched; 'portolan urls DIR --state failed' says why",
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
