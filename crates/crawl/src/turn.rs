@@ -78,7 +78,17 @@ pub(crate) struct Visitor {
     pub(crate) partition: PartitionId,
     pub(crate) turn: Turn,
     pub(crate) pulse: Pulse,
+    /// Pages asked for in this turn.
+    asked: u64,
     connection: Option<Connection>,
+}
+
+/// Whether `limits.max_pages_per_host` lets a host go on.
+enum HostBudget {
+    Open,
+    /// What is under way may use up the rest.
+    Claimed,
+    Spent,
 }
 
 impl Visitor {
@@ -89,6 +99,7 @@ impl Visitor {
             slot,
             partition: worker.partition_id(slot),
             pulse: turn.pulse,
+            asked: 0,
             connection,
             worker,
             shared,
@@ -127,6 +138,15 @@ impl Visitor {
             self.settle(due, Outcome::Failed(Reason::HostDown)).await;
             return Next::Go;
         }
+        match self.host_budget() {
+            HostBudget::Open => {}
+            HostBudget::Claimed => return self.put_back_for_now(due),
+            HostBudget::Spent => {
+                self.settle(due, Outcome::Excluded(Reason::HostBudget))
+                    .await;
+                return Next::Go;
+            }
+        }
         let rules = match self.robots(&url).await {
             RobotsStep::Settled(rules) => rules,
             RobotsStep::Unreachable => {
@@ -149,10 +169,7 @@ impl Visitor {
             return self.put_back(due);
         }
         if !self.shared.budget.claim() {
-            // What is under way may use the budget up, or give some of it back.
-            let soon_ms = self.shared.now_ms() + BUDGET_RETRY_MS;
-            self.pulse.not_before_ms = self.pulse.not_before_ms.max(soon_ms);
-            return self.put_back(due);
+            return self.put_back_for_now(due);
         }
         self.fetch(due, &url, &rules).await
     }
@@ -160,6 +177,7 @@ impl Visitor {
     /// Ask for the page and hand over what came of it. The budget's claim is settled here.
     async fn fetch(&mut self, due: Due, url: &CanonicalUrl, rules: &Rules) -> Next {
         let at_ms = self.shared.now_ms();
+        self.asked += 1;
         let mut watch = Watch::new(&self.shared);
         if self
             .worker
@@ -356,6 +374,27 @@ impl Visitor {
             self.connection = Some(connection);
         }
         Answer { response, peer }
+    }
+
+    /// May another document of this host be asked for?
+    fn host_budget(&self) -> HostBudget {
+        let max = self.shared.settings.limits.max_pages_per_host;
+        if max == 0 {
+            HostBudget::Open
+        } else if self.turn.pages >= max {
+            HostBudget::Spent
+        } else if self.turn.pages + self.turn.in_flight + self.asked >= max {
+            HostBudget::Claimed
+        } else {
+            HostBudget::Open
+        }
+    }
+
+    /// What is under way may use a budget up, or give some of it back.
+    fn put_back_for_now(&mut self, due: Due) -> Next {
+        let soon_ms = self.shared.now_ms() + BUDGET_RETRY_MS;
+        self.pulse.not_before_ms = self.pulse.not_before_ms.max(soon_ms);
+        self.put_back(due)
     }
 
     /// Leave the host alone as after a failure.

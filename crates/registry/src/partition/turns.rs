@@ -20,6 +20,10 @@ pub struct Turn {
     pub name: String,
     pub pulse: Pulse,
     pub robots: Vec<RobotsRecord>,
+    /// Documents archived of it, as far as folded.
+    pub pages: u64,
+    /// Its URLs that were handed out and whose visits are not folded yet.
+    pub in_flight: u64,
 }
 
 /// A URL to be asked for.
@@ -109,7 +113,13 @@ impl Partition {
         let Some(taken) = self.in_flight.get(&due.doc.0) else {
             return Ok(());
         };
-        self.frontier.push(host.0, taken.place, due.doc.0);
+        // Links may have moved it up meanwhile, and the entry for its new place been passed over
+        // because it was in flight.
+        let place = match self.sieve.peek(due.doc.0)? {
+            Some(record) if record.state == State::Due => record.place(),
+            _ => taken.place,
+        };
+        self.frontier.push(host.0, place, due.doc.0);
         self.landed(due.doc.0);
         self.queue_host(host.0)
     }
@@ -218,6 +228,8 @@ impl Partition {
             name: state.name,
             pulse: pulse.unwrap_or(folded),
             robots: state.robots,
+            pages: u64::try_from(state.counts.pages).unwrap_or(0),
+            in_flight: u64::from(live.in_flight),
         }))
     }
 
