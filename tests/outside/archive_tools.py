@@ -2,7 +2,6 @@
 pywb replays it from our index; and curl asks the simulated Web's witness."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -85,9 +84,7 @@ def choose_pages(captures):
 
 def check_replay(verdicts, out, folder, warcs):
     """pywb, with the index as we wrote it."""
-    try:
-        import pywb  # noqa: F401
-    except ImportError:
+    if run(sys.executable, "-c", "import pywb.apps.cli").returncode:
         # Optional also in CI: it drags in much that may not build on a new Python.
         print("not run: pywb")
         return
@@ -173,7 +170,6 @@ def wait_for(url, process):
 
 def main():
     verdicts = Verdicts()
-    os.environ.pop("http_proxy", None)
     folder = crawler.scratch("archive-tools")
     out = folder / "demo"
     check_demo(verdicts, out)
