@@ -58,8 +58,8 @@ def check_index(verdicts, out, warcs):
                 mine.remove(line)
                 mine.add(rewrite(line))
                 used.add(reason)
-    verdicts.none_of((line.decode("utf-8", "replace") for line in sorted(mine - theirs)), "cdxj-indexer has all our lines")
-    verdicts.none_of((line.decode("utf-8", "replace") for line in sorted(theirs - mine)), "our index has all its lines")
+    verdicts.none_of(sorted(mine - theirs), "cdxj-indexer has all our lines")
+    verdicts.none_of(sorted(theirs - mine), "our index has all its lines")
     verdicts.none_of((reason for reason, _ in DECLARED_DIFFERENCES if reason not in used),
                      "every declared difference is one")
 
@@ -75,6 +75,8 @@ def choose_pages(captures):
     pages = []
     for sort, fits in sorts.items():
         for capture in captures:
+            if capture.url.endswith("/robots.txt"):
+                continue
             payload = archive_reading.payload_of(capture, table)
             if capture.status == 200 and fits(capture) and payload and not capture.truncated:
                 pages.append((sort, capture, payload))
@@ -107,7 +109,8 @@ def check_replay(verdicts, out, folder, warcs):
         for sort, capture, payload in pages:
             stamp = re.sub(r"\D", "", capture.date)[:14]
             status, body = get(f"http://127.0.0.1:{port}/demo/{stamp}id_/{capture.url}")
-            verdicts.check(status == 200 and body == payload, f"pywb replays {sort}, {len(payload)} bytes: {capture.url}",
+            verdicts.check(status == 200 and body == payload,
+                           f"pywb replays {sort}, {len(payload)} bytes: {capture.url}",
                            [f"status {status}, {len(body)} bytes"])
     finally:
         server.terminate()
@@ -139,10 +142,11 @@ def check_witness(verdicts, folder):
         figures = {name: seen.get(name) for name in ("requests", "repeats", "before_robots")}
         verdicts.check(empty.get("requests") == 0, "the witness has seen nothing at first", [empty])
         verdicts.check(figures == {"requests": 2, "repeats": 1, "before_robots": 2},
-                       "the witness counts what curl does: two requests, one repeated, both before robots.txt", [figures])
+                       "the witness counts what curl does: two requests, one repeated, both before robots.txt",
+                       [figures])
         report = run(curl, "-sS", "-f", f"{base}/-/report")
-        verdicts.check(report.returncode == 0 and "robots.txt" in report.stdout, "the witness's report can be read by curl",
-                       report.stdout.splitlines()[:5])
+        verdicts.check(report.returncode == 0 and "robots.txt" in report.stdout,
+                       "the witness's report can be read by curl", report.stdout.splitlines()[:5])
     finally:
         simweb.terminate()
         simweb.wait(MAX_START_S)

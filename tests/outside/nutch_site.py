@@ -35,7 +35,8 @@ def main():
         seconds = time.monotonic() - begun
         time.sleep(0.2)
         asked = [r for r in server.requests() if r.method]
-    verdicts.check(code == 0 and summary and summary["stopped_by"] == "done", "the crawl ended well", said.splitlines()[-5:])
+    verdicts.check(code == 0 and bool(summary) and summary["stopped_by"] == "done", "the crawl ended well",
+                   said.splitlines()[-5:])
     verdicts.check(seconds < MAX_S, f"the nested tags end: {seconds:.1f} s for all")
     pages = [f"http://{HOST}/{name}" for name in LINKED + UNLINKED]
     counts = Counter(r.url for r in asked)
