@@ -8,9 +8,9 @@ use std::borrow::Cow;
 /// Names of headers that no longer describe the stored body get this in front.
 const ASIDE: &[u8] = b"X-Crawler-";
 
-/// Appends the head for a body of `body_len` bytes without transfer coding. Lines that are well
+/// Appends the head for a body of `body_bytes` bytes without transfer coding. Lines that are well
 /// formed are kept byte for byte; the head ends with the only blank line in it.
-pub(crate) fn push_stored_head(out: &mut Vec<u8>, received: &[u8], status: u16, body_len: usize) {
+pub(crate) fn push_stored_head(out: &mut Vec<u8>, received: &[u8], status: u16, body_bytes: u64) {
     let mut lines = Lines { rest: received }.peekable();
     while lines.next_if(|line| is_blank(line)).is_some() {}
     push_status_line(out, lines.next().unwrap_or_default(), status);
@@ -28,7 +28,7 @@ pub(crate) fn push_stored_head(out: &mut Vec<u8>, received: &[u8], status: u16, 
                 let goes_on = lines
                     .peek()
                     .is_some_and(|next| next.starts_with(b" ") || next.starts_with(b"\t"));
-                let right = !goes_on && decimal(&line[colon + 1..]) == Some(body_len as u64);
+                let right = !goes_on && decimal(&line[colon + 1..]) == Some(body_bytes);
                 if right && !length_said {
                     length_said = true;
                 } else {
@@ -40,7 +40,7 @@ pub(crate) fn push_stored_head(out: &mut Vec<u8>, received: &[u8], status: u16, 
     }
     if !length_said {
         out.extend_from_slice(b"Content-Length: ");
-        push_decimal(out, body_len as u64);
+        push_decimal(out, body_bytes);
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b"\r\n");
@@ -206,9 +206,9 @@ impl<'a> Iterator for Lines<'a> {
 mod tests {
     use super::*;
 
-    fn stored(received: &str, body_len: usize) -> String {
+    fn stored(received: &str, body_bytes: u64) -> String {
         let mut out = Vec::new();
-        push_stored_head(&mut out, received.as_bytes(), 200, body_len);
+        push_stored_head(&mut out, received.as_bytes(), 200, body_bytes);
         String::from_utf8(out).expect("test heads are UTF-8")
     }
 

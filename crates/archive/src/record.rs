@@ -50,22 +50,27 @@ impl RecordBuilder {
         capture: &Capture<'_>,
         outlinks: impl IntoIterator<Item = (&'l str, LinkKind)>,
     ) -> Built {
-        self.build_records(capture, None, outlinks)
+        let payload_bytes = capture.body.len() as u64;
+        self.build_records(capture, payload_bytes, None, outlinks)
     }
 
-    /// The same for a payload that the archive already holds: the head is kept, the body is not.
+    /// The same for a payload that the archive already holds: the head is kept, the body is not,
+    /// and need not be in `capture`. Its length has to be given nevertheless: who replays a revisit
+    /// sends this head before the payload of the first.
     pub fn build_revisit<'l>(
         &mut self,
         capture: &Capture<'_>,
+        payload_bytes: u64,
         first: &SeenRecord,
         outlinks: impl IntoIterator<Item = (&'l str, LinkKind)>,
     ) -> Built {
-        self.build_records(capture, Some(first), outlinks)
+        self.build_records(capture, payload_bytes, Some(first), outlinks)
     }
 
     fn build_records<'l>(
         &mut self,
         capture: &Capture<'_>,
+        payload_bytes: u64,
         first: Option<&SeenRecord>,
         outlinks: impl IntoIterator<Item = (&'l str, LinkKind)>,
     ) -> Built {
@@ -74,6 +79,9 @@ impl RecordBuilder {
         let payload_sha1 = capture.sha1.unwrap_or_else(|| digest::sha1(capture.body));
         let mut out = Vec::with_capacity(capture.body.len() / 3 + 2048);
 
+        self.head.clear();
+        let (head, status) = (capture.response_head, capture.status);
+        push_stored_head(&mut self.head, head, status, payload_bytes);
         let (response_length, index_start) =
             self.push_response(&mut out, capture, &url, first, ids, &payload_sha1);
         let mut records = 2;
@@ -93,6 +101,7 @@ impl RecordBuilder {
         }
     }
 
+    /// The record with `self.head` as its HTTP head.
     fn push_response(
         &mut self,
         out: &mut Vec<u8>,
@@ -102,13 +111,6 @@ impl RecordBuilder {
         ids: VisitIds,
         payload_sha1: &[u8; 20],
     ) -> (usize, String) {
-        self.head.clear();
-        push_stored_head(
-            &mut self.head,
-            capture.response_head,
-            capture.status,
-            capture.body.len(),
-        );
         let head = HttpHead::parse(&self.head);
         let body = if first.is_some() { &[] } else { capture.body };
         let mut block_digest = sha1::Sha1::default();

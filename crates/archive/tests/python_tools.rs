@@ -72,7 +72,7 @@ fn write_archive(root: &Path) -> u64 {
                     url: "http://h0.test/page0?q=0".to_owned(),
                     at_ms: AT_MS,
                 };
-                builder.build_revisit(&capture, &first, links)
+                builder.build_revisit(&capture, body.len() as u64, &first, links)
             } else {
                 builder.build(&capture, links)
             };

@@ -197,7 +197,9 @@ impl Archivist {
                         .iter()
                         .chain(forwards.iter().flat_map(|(_, batch)| batch.iter()))
                         .map(|link| (link.url, link.kind));
-                    built = self.builder.build_revisit(&capture, first, outlinks);
+                    built = self
+                        .builder
+                        .build_revisit(&capture, visit.wire_bytes, first, outlinks);
                     visit.duplicate_of = Some(first.doc());
                 }
                 let position = self.warc.append(&built)?;

@@ -1,0 +1,189 @@
+"""The demo's archive in the hands of others' tools: warcio checks it, cdxj-indexer writes the same index,
+pywb replays it from our index; and curl asks the simulated Web's witness."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import archive_reading
+import crawler
+import nginx
+from verdicts import Verdicts
+
+MAX_TOOL_S = 300
+MAX_START_S = 30
+# What our index may say otherwise than cdxj-indexer does: (reason, rewrites our line to theirs). None so far.
+DECLARED_DIFFERENCES = []
+
+
+def run(*command):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=MAX_TOOL_S)
+
+
+def check_demo(verdicts, out):
+    done = run(crawler.binary(), "demo", "--out", out)
+    verdicts.check(done.returncode == 0, "portolan demo is content with itself",
+                   [f"exit code {done.returncode}", *done.stdout.splitlines()[-18:], *done.stderr.splitlines()[-5:]])
+
+
+def check_warcio(verdicts, warcs):
+    verdicts.check(bool(warcs), f"the demo left WARC files: {len(warcs)}")
+    for warc in warcs:
+        done = run(sys.executable, "-m", "warcio.cli", "check", "-v", warc)
+        passed = done.stdout.count("digest pass")
+        good = done.returncode == 0 and not done.stderr and passed > 0 and "fail" not in done.stdout
+        verdicts.check(good, f"warcio check finds no fault in {warc.name}: {passed} records with right digests",
+                       [line for line in done.stdout.splitlines() if "fail" in line] + done.stderr.splitlines())
+
+
+def check_index(verdicts, out, warcs):
+    ours = (out / "index.cdxj").read_bytes().splitlines()
+    done = subprocess.run([sys.executable, "-c", "from cdxj_indexer.main import main; main()", *map(str, warcs)],
+                          capture_output=True, timeout=MAX_TOOL_S)
+    theirs = set(done.stdout.splitlines())
+    verdicts.check(done.returncode == 0 and bool(theirs), f"cdxj-indexer reads the archive: {len(theirs)} lines",
+                   done.stderr.decode("utf-8", "replace").splitlines()[-5:])
+    verdicts.none_of((f"{a!r} before {b!r}" for a, b in zip(ours, ours[1:]) if a >= b),
+                     f"our index is sorted by bytes, without repetition: {len(ours)} lines")
+    mine = set(ours)
+    used = set()
+    for reason, rewrite in DECLARED_DIFFERENCES:
+        for line in list(mine - theirs):
+            if rewrite(line) in theirs:
+                mine.remove(line)
+                mine.add(rewrite(line))
+                used.add(reason)
+    verdicts.none_of(sorted(mine - theirs), "cdxj-indexer has all our lines")
+    verdicts.none_of(sorted(theirs - mine), "our index has all its lines")
+    verdicts.none_of((reason for reason, _ in DECLARED_DIFFERENCES if reason not in used),
+                     "every declared difference is one")
+
+
+def choose_pages(captures):
+    """One document of each sort that a replay can get wrong: plain, compressed, a copy."""
+    table = archive_reading.by_url(captures)
+    sorts = {
+        "a plain page": lambda c: c.kind == "response" and not c.encoding,
+        "a gzip-encoded page": lambda c: c.kind == "response" and c.encoding == "gzip",
+        "a copy": lambda c: c.kind == "revisit",
+    }
+    pages = []
+    for sort, fits in sorts.items():
+        for capture in captures:
+            if capture.url.endswith("/robots.txt"):
+                continue
+            payload = archive_reading.payload_of(capture, table)
+            if capture.status == 200 and fits(capture) and payload and not capture.truncated:
+                pages.append((sort, capture, payload))
+                break
+    return pages
+
+
+def check_replay(verdicts, out, folder, warcs):
+    """pywb, with the index as we wrote it."""
+    if run(sys.executable, "-c", "import pywb.apps.cli").returncode:
+        # Optional also in CI: it drags in much that may not build on a new Python.
+        print("not run: pywb")
+        return
+    collection = folder / "wayback" / "collections" / "demo"
+    (collection / "archive").mkdir(parents=True)
+    (collection / "indexes").mkdir()
+    for warc in warcs:
+        (collection / "archive" / warc.name).symlink_to(warc)
+    shutil.copy(out / "index.cdxj", collection / "indexes" / "index.cdxj")
+    port = nginx.free_port()
+    log = open(folder / "wayback.log", "wb")
+    server = subprocess.Popen(
+        [sys.executable, "-c", "from pywb.apps.cli import wayback; wayback()", "-p", str(port), "-b", "127.0.0.1"],
+        cwd=folder / "wayback", stdout=log, stderr=log)
+    try:
+        ready = wait_for(f"http://127.0.0.1:{port}/demo/", server)
+        verdicts.check(ready, "pywb starts on the archive")
+        pages = choose_pages(archive_reading.captures(warcs)) if ready else []
+        verdicts.check(len(pages) == 3, "the archive has a page of each sort to replay", [sort for sort, _, _ in pages])
+        for sort, capture, payload in pages:
+            stamp = re.sub(r"\D", "", capture.date)[:14]
+            status, body = get(f"http://127.0.0.1:{port}/demo/{stamp}id_/{capture.url}")
+            verdicts.check(status == 200 and body == payload,
+                           f"pywb replays {sort}, {len(payload)} bytes: {capture.url}",
+                           [f"status {status}, {len(body)} bytes"])
+    finally:
+        server.terminate()
+        server.wait(MAX_START_S)
+        log.close()
+
+
+def check_witness(verdicts, folder):
+    """curl against the control page, before and after it asked for a page."""
+    curl = shutil.which("curl")
+    if not curl:
+        verdicts.not_run("the simulated Web's control page: no curl")
+        return
+    log = open(folder / "simweb.log", "w+b")
+    simweb = subprocess.Popen([crawler.binary(), "simweb", "--port", "0", "--preset", "small"], stdout=log, stderr=log)
+    try:
+        address, deadline = None, time.monotonic() + MAX_START_S
+        while not address and time.monotonic() < deadline:
+            time.sleep(0.05)
+            address = re.search(r"served on (127\.0\.0\.1:\d+)", (folder / "simweb.log").read_text())
+        verdicts.check(bool(address), "portolan simweb says where it listens")
+        if not address:
+            return
+        base = f"http://{address.group(1)}"
+        empty = json.loads(run(curl, "-sS", "-f", f"{base}/-/witness").stdout or "{}")
+        run(curl, "-sS", "-H", "Host: h0.sim.test", f"{base}/")
+        run(curl, "-sS", "-H", "Host: h0.sim.test", f"{base}/")
+        seen = json.loads(run(curl, "-sS", "-f", f"{base}/-/witness").stdout or "{}")
+        figures = {name: seen.get(name) for name in ("requests", "repeats", "before_robots")}
+        verdicts.check(empty.get("requests") == 0, "the witness has seen nothing at first", [empty])
+        verdicts.check(figures == {"requests": 2, "repeats": 1, "before_robots": 2},
+                       "the witness counts what curl does: two requests, one repeated, both before robots.txt",
+                       [figures])
+        report = run(curl, "-sS", "-f", f"{base}/-/report")
+        verdicts.check(report.returncode == 0 and "robots.txt" in report.stdout,
+                       "the witness's report can be read by curl", report.stdout.splitlines()[:5])
+    finally:
+        simweb.terminate()
+        simweb.wait(MAX_START_S)
+        log.close()
+
+
+def get(url):
+    try:
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as answer:
+        return answer.code, answer.read()
+    except OSError as error:
+        return 0, str(error).encode()
+
+
+def wait_for(url, process):
+    deadline = time.monotonic() + MAX_START_S
+    while time.monotonic() < deadline and process.poll() is None:
+        if get(url)[0]:
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def main():
+    verdicts = Verdicts()
+    folder = crawler.scratch("archive-tools")
+    out = folder / "demo"
+    check_demo(verdicts, out)
+    warcs = crawler.warcs(out)
+    check_warcio(verdicts, warcs)
+    check_index(verdicts, out, warcs)
+    check_replay(verdicts, out, folder, warcs)
+    check_witness(verdicts, folder)
+    verdicts.exit()
+
+
+if __name__ == "__main__":
+    main()
