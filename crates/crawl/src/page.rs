@@ -169,14 +169,13 @@ impl Workbench {
         let mut directives = Directives::default();
         if settings.robots.meta {
             for value in response.head.get_all("x-robots-tag") {
-                directives =
-                    directives | Directives::from_header(value, &settings.identity.product);
+                directives |= Directives::from_header(value, &settings.identity.product);
             }
         }
         self.raw.clear();
         let facts = metrics.timed(Stage::Scan, || self.read(settings, fetched, mime, &body));
         if settings.robots.meta {
-            directives = directives | facts.directives;
+            directives |= facts.directives;
         }
         visit.charset = facts
             .charset

@@ -99,7 +99,7 @@ pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -130,19 +130,16 @@ pub fn duration(seconds: f64) -> String {
     }
     let whole = seconds.round() as u64;
     let mut text = String::new();
-    for (unit, name) in [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")] {
-        let amount = whole / unit
-            % if unit == 86_400 {
-                u64::MAX
-            } else {
-                [24, 60, 60][usize::from(unit < 3_600) + usize::from(unit < 60)]
-            };
+    for (unit, per_larger, name) in [
+        (86_400, u64::MAX, "d"),
+        (3_600, 24, "h"),
+        (60, 60, "min"),
+        (1, 60, "s"),
+    ] {
+        let amount = whole / unit % per_larger;
         if amount > 0 {
-            let _ = write!(
-                text,
-                "{}{amount} {name}",
-                if text.is_empty() { "" } else { " " }
-            );
+            let space = if text.is_empty() { "" } else { " " };
+            let _ = write!(text, "{space}{amount} {name}");
         }
     }
     text

@@ -120,7 +120,7 @@ async fn work(
         let rest_ms = worker.begin_turns(&mut turns)?;
         worker.show();
         next = match worker.rest(inbox, rest_ms).await {
-            Rested::Delivery(delivery) => Some(delivery),
+            Rested::Delivery(delivery) => Some(*delivery),
             Rested::Woken => None,
             Rested::Closed => return Ok(()),
         };
@@ -128,7 +128,7 @@ async fn work(
 }
 
 enum Rested {
-    Delivery(Delivery),
+    Delivery(Box<Delivery>),
     Woken,
     /// The archivist has ended: nothing more will be delivered.
     Closed,
@@ -242,7 +242,7 @@ impl Worker {
         }
         tokio::select! {
             biased;
-            delivery = inbox.recv() => delivery.map_or(Rested::Closed, Rested::Delivery),
+            delivery = inbox.recv() => delivery.map_or(Rested::Closed, |d| Rested::Delivery(Box::new(d))),
             () = self.wake.notified() => Rested::Woken,
             () = tokio::time::sleep(Duration::from_millis(rest_ms)) => Rested::Woken,
         }

@@ -17,7 +17,6 @@ pub(crate) fn run(arguments: SimwebArguments) -> Result<ExitCode, Failure> {
         port: arguments.port,
         threads: arguments.web.server_threads,
         tls: spec.tls,
-        ..ServerOptions::default()
     };
     let stop = StopHandle::new();
     let stopper = stop.clone();
