@@ -121,6 +121,7 @@ impl ModelPartition {
                 host,
                 pulse,
                 robots,
+                archive: _,
             } => {
                 let id = HostId::of(host);
                 self.pulses.insert(id, *pulse);
@@ -381,6 +382,7 @@ impl Web {
             pulse: self.pulse(now_ms),
             robots: (!self.random.one_in(3)).then_some(robots),
             host,
+            archive: None,
         };
         (home(&url), entry)
     }
