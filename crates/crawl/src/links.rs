@@ -156,7 +156,9 @@ impl LinkSorter {
         // A page's link to itself says nothing about it.
         self.distinct.insert(page.doc.0);
         let depth = page.depth.saturating_add(1);
-        for (href, kind, nofollow) in raw.iter() {
+        // A page that names a URL both with and without nofollow leads there: marked links come last.
+        let (marked, plain): (Vec<_>, Vec<_>) = raw.iter().partition(|(.., nofollow)| *nofollow);
+        for (href, kind, nofollow) in plain.into_iter().chain(marked) {
             let Ok(url) = self.canonicalizer.resolve(page.base, href) else {
                 continue;
             };
