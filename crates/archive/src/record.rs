@@ -383,7 +383,7 @@ fn push_outlink(fields: &mut Vec<u8>, url: &str, kind: LinkKind) {
         LinkKind::Iframe => "E iframe/@src",
         LinkKind::Refresh => "R meta/@content",
         LinkKind::Redirect | LinkKind::SeedRedirect => "R Location:",
-        LinkKind::Sitemap => "M sitemap",
+        LinkKind::Sitemap | LinkKind::SitemapPage => "M sitemap",
         LinkKind::Feed => "M feed",
         LinkKind::Embed => "E embed",
     };

@@ -165,7 +165,10 @@ impl LinkSorter {
         // A page's link to itself says nothing about it.
         self.distinct.insert(page.doc.0);
         let depth = page.depth.saturating_add(1);
-        for (href, kind, nofollow) in raw.iter() {
+        // A page that names a URL both with and without nofollow leads there: marked links come last.
+        let plain = raw.iter().filter(|(.., nofollow)| !nofollow);
+        let marked = raw.iter().filter(|(.., nofollow)| *nofollow);
+        for (href, kind, nofollow) in plain.chain(marked) {
             let href = query_in_charset(href, page.charset);
             let Ok(url) = self.canonicalizer.resolve(page.base, &href) else {
                 continue;

@@ -225,12 +225,13 @@ impl Workbench {
     ) -> HtmlFacts {
         let asked_as_sitemap = fetched.due.kind == LinkKind::Sitemap;
         let inflated;
-        let body = if asked_as_sitemap && is_gzip(body) {
-            // sitemap.xml.gz is a gzip file, whatever the Content-Encoding.
+        let (mime, body) = if asked_as_sitemap && is_gzip(body) {
+            // sitemap.xml.gz is a gzip file, whatever the Content-Encoding; its Content-Type speaks of
+            // the wrapping.
             inflated = Decoder::decode_body("gzip", body, settings.http.max_decoded_bytes as u64).0;
-            &inflated[..]
+            (None, &inflated[..])
         } else {
-            body
+            (mime, body)
         };
         let kind = match kind_of(mime, body) {
             DocumentKind::PlainText if asked_as_sitemap => DocumentKind::Sitemap,
@@ -241,7 +242,12 @@ impl Workbench {
             DocumentKind::Html => return self.html.read(raw, fetched.url, mime, body),
             DocumentKind::Sitemap if settings.robots.sitemaps => {
                 parse_sitemap(body, SitemapLimits::default(), &mut |entry| {
-                    raw.push(entry.loc, LinkKind::Sitemap, false);
+                    let kind = if entry.is_index {
+                        LinkKind::Sitemap
+                    } else {
+                        LinkKind::SitemapPage
+                    };
+                    raw.push(entry.loc, kind, false);
                 });
             }
             DocumentKind::Feed if settings.content.feeds => {

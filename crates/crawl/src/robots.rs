@@ -95,7 +95,7 @@ impl Visitor {
             };
             match asked {
                 Ok(Asked::Answer(answer)) => self.judge(&origin, reading, answer, at_ms).await,
-                Ok(Asked::AddressBusy) => return RobotsStep::Later,
+                Ok(Asked::Later) => return RobotsStep::Later,
                 Err(error) if reading.hops == 0 => return RobotsStep::Failed(error),
                 // Where a redirect led cannot be reached: as good as a server error.
                 Err(_) => self.unreachable(&origin, reading).await,

@@ -202,7 +202,7 @@ impl Visitor {
                     self.settle(due, Outcome::Excluded(reason)).await;
                     return Next::Go;
                 }
-                Ok(Asked::AddressBusy) => {
+                Ok(Asked::Later) => {
                     self.shared.budget.give_back();
                     return self.put_back(due);
                 }
@@ -237,7 +237,7 @@ impl Visitor {
                 self.finish(due.url, processed).await;
                 Next::Go
             }
-            Ok(Asked::AddressBusy) => {
+            Ok(Asked::Later) => {
                 self.shared.budget.give_back();
                 self.put_back(due)
             }
@@ -291,7 +291,7 @@ impl Visitor {
         {
             self.pulse.not_before_ms = self.pulse.not_before_ms.max(at_ms);
             self.connection = kept;
-            return Ok(Asked::AddressBusy);
+            return Ok(Asked::Later);
         }
         let begun_ms = shared.now_ms();
         let result = self
@@ -315,6 +315,17 @@ impl Visitor {
                     shared
                         .politeness
                         .after(&self.pulse, now_ms, took_ms, crawl_delay_ms, mood);
+            }
+            Err(NetError::OutOfStep) => {
+                // The kept connection is gone, so this happens once for a URL.
+                self.pulse = shared.politeness.after(
+                    &self.pulse,
+                    now_ms,
+                    took_ms,
+                    crawl_delay_ms,
+                    Mood::Content,
+                );
+                return Ok(Asked::Later);
             }
             Err(_) => {
                 shared.metrics.add(&shared.metrics.errors, 1);
@@ -477,9 +488,9 @@ impl Visitor {
 /// What came of a request.
 pub(crate) enum Asked {
     Answer(Answer),
-    /// Nothing was asked: another host at the same address has its turn. The pulse says when to
-    /// come back.
-    AddressBusy,
+    /// Another host at the same address has its turn, or the answer could not be told from what was
+    /// left on a kept connection. The pulse says when to come back.
+    Later,
 }
 
 pub(crate) struct Answer {

@@ -16,14 +16,17 @@ pub enum LinkKind {
     Redirect = 7,
     /// The redirect of a seed: its target becomes a seed too.
     SeedRedirect = 8,
+    /// A sitemap, named by robots.txt or by a sitemap index.
     Sitemap = 9,
     Feed = 10,
     /// IMG, SCRIPT, EMBED, OBJECT, APPLET, SOURCE, srcset: what a page shows rather than names.
     Embed = 11,
+    /// A page that a sitemap names.
+    SitemapPage = 12,
 }
 
 impl LinkKind {
-    pub const ALL: [LinkKind; 12] = [
+    pub const ALL: [LinkKind; 13] = [
         LinkKind::Seed,
         LinkKind::Anchor,
         LinkKind::Area,
@@ -36,6 +39,7 @@ impl LinkKind {
         LinkKind::Sitemap,
         LinkKind::Feed,
         LinkKind::Embed,
+        LinkKind::SitemapPage,
     ];
 
     pub fn from_u8(value: u8) -> Option<Self> {
@@ -61,6 +65,7 @@ impl LinkKind {
             LinkKind::Sitemap => "sitemap",
             LinkKind::Feed => "feed",
             LinkKind::Embed => "embed",
+            LinkKind::SitemapPage => "sitemap-page",
         }
     }
 }

@@ -28,6 +28,11 @@ pub enum NetError {
         /// request may be sent again, at once, on a new connection.
         retry_on_new_connection: bool,
     },
+    /// The connection had served before, and what came on it now is no HTTP: the tail of the answer
+    /// before, or an answer of HTTP/0.9. The server did answer: ask again on a new connection, but as
+    /// politely as for any next request.
+    #[error("the connection carried bytes that belong to no answer")]
+    OutOfStep,
     #[error(transparent)]
     PrivateAddress(#[from] Refused),
 }
@@ -40,7 +45,7 @@ impl NetError {
             NetError::Tls { .. } => Reason::Tls,
             NetError::Timeout { .. } => Reason::Timeout,
             NetError::BrokenHttp(_) => Reason::BrokenHttp,
-            NetError::ConnectionLost { .. } => Reason::ConnectionLost,
+            NetError::ConnectionLost { .. } | NetError::OutOfStep => Reason::ConnectionLost,
             NetError::PrivateAddress(_) => Reason::PrivateAddress,
         }
     }

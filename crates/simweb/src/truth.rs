@@ -4,6 +4,7 @@ use crate::oddity::Oddity;
 use crate::page::Scratch;
 use crate::plan::{Role, Via};
 use crate::web::{Resource, SESSION_ITEMS, Web};
+use crate::witness::UrlCount;
 use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
@@ -106,6 +107,19 @@ impl Truth {
         let mut urls = self.of_kind(UrlKind::Document);
         urls.extend(self.of_kind(UrlKind::Feed));
         urls
+    }
+
+    /// Documents that were not fetched, by the witness's count. An answer that is damaged on purpose counts when it was given,
+    /// since nobody can have it whole.
+    pub fn missed(&self, seen: &BTreeMap<String, UrlCount>) -> Vec<&str> {
+        let fetched = |url: &str| {
+            let damaged = self.urls[url].oddity.is_some_and(Oddity::damages);
+            seen.get(url)
+                .is_some_and(|count| count.served > 0 || damaged && count.refused > 0)
+        };
+        let mut documents: Vec<&str> = self.documents().into_iter().collect();
+        documents.retain(|url| !fetched(url));
+        documents
     }
 
     pub fn forbidden(&self) -> BTreeSet<&str> {

@@ -214,8 +214,7 @@ impl Http1 {
         oddities: &mut Oddities,
     ) -> Result<(Head, usize), NetError> {
         if self.served > 0 {
-            // The tail of the answer before: this connection is out of step.
-            return Err(lost("it carried bytes that belong to no answer", true));
+            return Err(NetError::OutOfStep);
         }
         if !settings.http09 {
             return Err(no_status(buffer));

@@ -92,11 +92,7 @@ fn verify_archive(out: &Path) -> Result<bool, Failure> {
 fn compare(web: &Web, report: &Report, witness: &Witness) -> bool {
     let truth = web.truth(&TruthQuery::default());
     let required = truth.documents();
-    let seen = witness.per_url();
-    let missed: Vec<&&str> = required
-        .iter()
-        .filter(|url| seen.get(**url).is_none_or(|count| count.served == 0))
-        .collect();
+    let missed = truth.missed(&witness.per_url());
     println!(
         "Of {} documents that a perfect crawler must fetch from this Web, {} were missed; {} documents were archived in all.",
         thousands(required.len() as u64),
