@@ -82,6 +82,10 @@ fn crawl_under_fire(site: &Site) -> u64 {
         signal(child.id(), "KILL");
         let ran = finish(child, begun);
         assert_eq!(ran.code, None, "killed, not ended: {}", ran.err);
+        println!(
+            "kill {kills} after {moment_ms} ms: {} requests so far",
+            site.witness().report().requests
+        );
         site.witness().mark();
         kills += 1;
     }
@@ -94,7 +98,12 @@ fn same_pages(site: &Site, calm: &Site) {
     let state = |site: &Site| -> BTreeMap<String, (String, Value)> {
         site.urls()
             .into_iter()
-            .map(|(url, record)| (url, (text(&record, "state").to_owned(), record["status"].clone())))
+            .map(|(url, record)| {
+                (
+                    url,
+                    (text(&record, "state").to_owned(), record["status"].clone()),
+                )
+            })
             .collect()
     };
     let (killed, undisturbed) = (state(site), state(calm));
@@ -122,7 +131,10 @@ fn next_to_no_repeats(site: &Site, kills: u64) {
         *in_epoch.entry(repeat.first_epoch).or_default() += 1;
     }
     for (epoch, repeats) in in_epoch {
-        assert!(repeats <= at_a_kill, "{repeats} answers of epoch {epoch} were lost");
+        assert!(
+            repeats <= at_a_kill,
+            "{repeats} answers of epoch {epoch} were lost"
+        );
     }
 }
 

@@ -103,7 +103,11 @@ impl Site {
     /// `portolan crawl --out …`: go on.
     pub fn resume(&self) -> Command {
         let mut command = portolan();
-        command.arg("crawl").arg("--out").arg(self.out()).arg("--json");
+        command
+            .arg("crawl")
+            .arg("--out")
+            .arg(self.out())
+            .arg("--json");
         command
     }
 
@@ -223,7 +227,11 @@ pub fn finish(child: Child, begun: Instant) -> Ran {
         std::thread::sleep(POLL);
     }
     let took = begun.elapsed();
-    let Output { status, stdout, stderr } = reader
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = reader
         .join()
         .expect("the reader does not panic")
         .expect("the output can be read");
@@ -259,12 +267,16 @@ pub fn wait_until(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
 
 #[track_caller]
 pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key].as_str().unwrap_or_else(|| panic!("no text '{key}' in {value}"))
+    value[key]
+        .as_str()
+        .unwrap_or_else(|| panic!("no text '{key}' in {value}"))
 }
 
 #[track_caller]
 pub fn number(value: &Value, key: &str) -> u64 {
-    value[key].as_u64().unwrap_or_else(|| panic!("no number '{key}' in {value}"))
+    value[key]
+        .as_u64()
+        .unwrap_or_else(|| panic!("no number '{key}' in {value}"))
 }
 
 /// Lower-case hexadecimal, as the truth writes digests.
@@ -274,4 +286,5 @@ pub fn sha1_hex(bytes: &[u8]) -> String {
 }
 
 /// Settings that make refusals quick to get over; what servers ask for is kept all the same.
-pub const QUICK: &str = "[politeness]\nbackoff_ms = 50\nbackoff_max_ms = 400\n[http]\nrequest_timeout_ms = 10000\n";
+pub const QUICK: &str =
+    "[politeness]\nbackoff_ms = 50\nbackoff_max_ms = 400\n[http]\nrequest_timeout_ms = 10000\n";
