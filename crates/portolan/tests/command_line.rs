@@ -98,7 +98,7 @@ fn bad_input_gets_one_sentence_and_leaves_nothing_behind() {
         (&[url, "--scope", "planet"], &["--scope", "planet"]),
         (&[url, "--connections", "0"], &["connections"]),
         (&[url, "--max-pages", "many"], &["--max-pages", "many"]),
-        (&[url, "--max-depth", "-1"], &["--max-depth"]),
+        (&[url, "--max-depth", "-1"], &["-1"]),
         (&[url, "--no-such-option"], &["--no-such-option"]),
         (&[url, "--user-agent", "a\nb"], &["user_agent"]),
     ];
@@ -115,7 +115,6 @@ fn bad_input_gets_one_sentence_and_leaves_nothing_behind() {
         );
     }
     is_told(&run(portolan().arg("conquer")), &["conquer"]);
-    is_told(&run(&mut portolan()), &[]);
 }
 
 #[test]
