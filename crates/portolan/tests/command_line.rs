@@ -256,8 +256,10 @@ fn a_crawl_can_be_asked_while_it_runs_and_afterwards() {
         why.contains("First found as a link") && why.contains("Back-links so far"),
         "{why}"
     );
-    let why = site.ask(&["why", "http://h0.sim.test/no-such-page"]).out;
-    assert!(why.contains("not known"), "{why}");
+    let unknown = "http://h0.sim.test/no-such-page";
+    let why = run(portolan().arg("why").arg(site.out()).arg(unknown));
+    assert_eq!(why.code, Some(1), "scripts can tell: {why:?}");
+    assert!(why.out.contains("not known"), "{why:?}");
     let forbidden = urls
         .values()
         .find(|u| u["reason"] == "robots")

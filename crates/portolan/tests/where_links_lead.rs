@@ -1,49 +1,14 @@
-//! A link never leads into the private network: not by its name, not by a redirect, not by what a name resolves to.
+//! Where links and redirects lead: never into the private network, not by name, number or redirect; and from a seed to the
+//! host where the site lives.
 
 mod harness;
 
+use harness::fixed::{page, serve};
 use harness::{Site, number, portolan, run, text};
 use portolan_simweb::WebSpec;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// A server of a few fixed answers, by path, that counts its connections. Ends with the test.
-struct Fixed {
-    addr: SocketAddr,
-    connections: Arc<AtomicU64>,
-}
-
-fn serve(answer: impl Fn(&str) -> String + Send + 'static) -> Fixed {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let addr = listener.local_addr().expect("it is bound");
-    let connections = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&connections);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { continue };
-            count.fetch_add(1, Ordering::SeqCst);
-            let mut request = [0u8; 4096];
-            let Ok(read) = stream.read(&mut request) else {
-                continue;
-            };
-            let head = String::from_utf8_lossy(&request[..read]).into_owned();
-            let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
-            let _ = stream.write_all(answer(&path).as_bytes());
-        }
-    });
-    Fixed { addr, connections }
-}
-
-fn page(body: &str) -> String {
-    format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
-}
+use std::sync::atomic::Ordering;
 
 fn crawl(out: &PathBuf, seeds: &[&str], resolve: &[String]) -> Command {
     let mut command = portolan();
