@@ -1,6 +1,7 @@
 //! A crawl from its directory to its report: opens or recovers everything, starts the threads,
 //! watches over them, and closes the books.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -9,7 +10,7 @@ use std::time::Instant;
 
 use portolan_archive::{ContentSeen, DurableEnd, RecordBuilder, WarcWriter};
 use portolan_model::{
-    CanonicalUrl, Canonicalizer, Clock, Link, LinkBatch, LinkKind, PartitionId, SystemClock,
+    CanonicalUrl, Canonicalizer, Clock, DocId, Link, LinkBatch, LinkKind, PartitionId, SystemClock,
 };
 use portolan_registry::{Entry, Opened, Registry};
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -17,6 +18,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use crate::assembly;
 use crate::budget::{Budget, StoppedBy};
 use crate::commit::{self, Archivist, DELIVERY_QUEUE, FINISHED_QUEUE, Finished};
+use crate::directory::{self, SETTINGS_FILE};
 use crate::error::CrawlError;
 use crate::gate::Gate;
 use crate::mapper::{self, NameDrop};
@@ -30,8 +32,6 @@ use crate::shared::{LARGE_BODIES, ROOM_KIB, Shared, owner};
 use crate::watch::Watcher;
 use crate::worker::{self, Gauges, WorkerPlan};
 
-/// The settings that a crawl runs with, in its directory.
-const SETTINGS_FILE: &str = "crawl.toml";
 /// The WARC files of a crawl, in its directory.
 pub const ARCHIVE_DIR: &str = "archive";
 /// Which payloads are archived already.
@@ -107,13 +107,25 @@ impl Crawl {
         RecordBuilder::new(&archive_settings, 0)?;
 
         let resumed = Self::exists(&plan.dir);
-        let dir = prepare_directory(&plan.dir, resumed)?;
+        let dir = directory::prepare(&plan.dir, resumed)?;
+        if resumed {
+            let given: HashSet<DocId> = seeds.iter().map(CanonicalUrl::doc_id).collect();
+            let earlier = directory::remembered_seeds(&dir)?;
+            seeds.extend(earlier.into_iter().filter(|s| !given.contains(&s.doc_id())));
+        } else {
+            // What the crawl is to be is durable before anything else: killed at any later moment,
+            // it can go on.
+            directory::remember(&dir, &seeds, &plan.settings)?;
+        }
         let opened = Registry::open(
             &dir.join(REGISTRY_DIR),
             &assembly::registry(&plan.settings),
             clock.now_ms(),
         )?;
-        save_settings(&dir, &plan.settings)?;
+        if resumed {
+            // Only now is it certain that no other process is at work here.
+            directory::remember(&dir, &seeds, &plan.settings)?;
+        }
         let Opened {
             logs,
             partitions,
@@ -121,9 +133,10 @@ impl Crawl {
             seeds: known,
             ..
         } = opened;
+        let planted: HashSet<&str> = known.iter().map(String::as_str).collect();
         let new_seeds: Vec<CanonicalUrl> = seeds
             .iter()
-            .filter(|s| !known.iter().any(|k| k == s.as_str()))
+            .filter(|s| !planted.contains(s.as_str()))
             .cloned()
             .collect();
         seeds.extend(
@@ -284,43 +297,16 @@ fn parse_seeds(
     seeds: &[Seed],
 ) -> Result<Vec<CanonicalUrl>, CrawlError> {
     let mut urls: Vec<CanonicalUrl> = Vec::new();
+    let mut distinct = HashSet::new();
     for seed in seeds {
         let url = canonicalizer.parse_seed(&seed.text).map_err(|e| {
             CrawlError::Input(format!("seed '{}' ({}): {e}", seed.text, seed.place))
         })?;
-        if !urls.contains(&url) {
+        if distinct.insert(url.doc_id()) {
             urls.push(url);
         }
     }
     Ok(urls)
-}
-
-/// The crawl's directory, made if need be. A directory with other things in it is left alone.
-fn prepare_directory(dir: &Path, resumed: bool) -> Result<PathBuf, CrawlError> {
-    let at = |source| CrawlError::File {
-        path: dir.to_owned(),
-        source,
-    };
-    if !resumed && dir.exists() {
-        let mut entries = std::fs::read_dir(dir).map_err(at)?;
-        if entries.next().is_some() {
-            return Err(CrawlError::Input(format!(
-                "--out {}: the directory is not empty and holds no crawl; name another one",
-                dir.display()
-            )));
-        }
-    }
-    std::fs::create_dir_all(dir).map_err(at)?;
-    Ok(dir.to_owned())
-}
-
-fn save_settings(dir: &Path, settings: &Settings) -> Result<(), CrawlError> {
-    let path = dir.join(SETTINGS_FILE);
-    let text = toml::to_string(settings).map_err(|e| CrawlError::Internal(e.to_string()))?;
-    let new = dir.join("crawl.toml.new");
-    std::fs::write(&new, text)
-        .and_then(|()| std::fs::rename(&new, &path))
-        .map_err(|source| CrawlError::File { path, source })
 }
 
 /// Put seeds into their partitions' logs, like any other links.

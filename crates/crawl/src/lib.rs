@@ -11,6 +11,7 @@ mod assembly;
 mod budget;
 mod commit;
 mod crawl;
+mod directory;
 mod error;
 mod gate;
 mod generations;

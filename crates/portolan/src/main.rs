@@ -11,22 +11,37 @@ mod terminal;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 fn main() -> ExitCode {
     let arguments = match arguments::Arguments::try_parse() {
         Ok(arguments) => arguments,
+        Err(error) if error.use_stderr() => {
+            return failure::Failure::usage(mistake(&error)).report();
+        }
         Err(error) => {
-            // clap prints help and version to stdout and mistakes to stderr.
+            // Help or the version, asked for.
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() {
-                failure::EXIT_USAGE
-            } else {
-                0
-            });
+            return ExitCode::SUCCESS;
         }
     };
     match commands::run(arguments.command) {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }
+}
+
+/// What clap says of a mistake in several paragraphs, in one sentence. Who typed nothing gets the help.
+fn mistake(error: &clap::Error) -> String {
+    let text = error.to_string();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return format!("what is to be done?\n\n{}", text.trim_end());
+    }
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let words: Vec<&str> = first.split_whitespace().collect();
+    let sentence = words.join(" ");
+    format!(
+        "{}; --help shows what can be written",
+        sentence.trim_start_matches("error: ")
+    )
 }

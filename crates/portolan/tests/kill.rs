@@ -2,7 +2,7 @@
 
 mod harness;
 
-use harness::{Site, finish, number, run, signal, start, text};
+use harness::{Site, finish, number, run, signal, start, text, wait_until};
 use portolan_simweb::{TruthQuery, WebSpec};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,12 +12,13 @@ const KILLS: u64 = 24;
 /// Requests under way at once, so what a kill can interrupt before it is committed is known.
 const CONNECTIONS: u32 = 8;
 const COMMIT_MS: u64 = 20;
+const START_LIMIT: Duration = Duration::from_secs(20);
 
 fn spec() -> WebSpec {
     let mut spec = WebSpec::demo()
         .with_hosts(24)
         .with_pages_per_host(50)
-        .with_latency_ms(25.0);
+        .with_latency_ms(40.0);
     spec.odd.host_share = 0.1;
     spec.faults.retry_after_s = 0;
     spec
@@ -38,7 +39,6 @@ fn kills_at_any_moment_lose_nothing_and_repeat_next_to_nothing() {
 
     let site = Site::serve(spec());
     let killed = crawl_under_fire(&site);
-    println!("{killed} kills");
     assert!(killed >= 20, "only {killed} kills hit a running crawl");
 
     same_pages(&site, &calm);
@@ -68,11 +68,19 @@ fn crawl_under_fire(site: &Site) -> u64 {
             assert_eq!(text(&ran.json(), "stopped_by"), "done");
             return kills;
         }
-        // Now and then before it has done anything, mostly in the midst of work.
-        let moment_ms = match random.below(4) {
-            0 => random.below(40),
-            1 => 40 + random.below(150),
-            _ => 150 + random.below(350),
+        // Now and then before it has done anything, mostly in the midst of work, which begins a while after a kill:
+        // hosts that may have been asked just before it are left alone first.
+        let moment_ms = match random.below(6) {
+            0 => random.below(60),
+            1 => 60 + random.below(400),
+            _ => {
+                let before = site.witness().report().requests;
+                wait_until(START_LIMIT, || {
+                    site.witness().report().requests > before + 3
+                        || child.try_wait().is_ok_and(|ended| ended.is_some())
+                });
+                random.below(250)
+            }
         };
         std::thread::sleep(Duration::from_millis(moment_ms));
         if let Some(status) = child.try_wait().expect("it is our child") {
@@ -116,14 +124,17 @@ fn next_to_no_repeats(site: &Site, kills: u64) {
     // answered since the commit before. A host has one request at a time, so within the time of a commit, which
     // takes as long on a busy machine as its disk does, it has a handful of answers.
     let at_a_kill = u64::from(CONNECTIONS) * 4;
-    println!("{} repeats after {kills} kills", witness.repeats);
+    println!(
+        "{} repeats and {} answers that met nobody in {kills} kills",
+        witness.repeats, witness.aborted
+    );
+    assert!(
+        witness.repeats + witness.aborted > 0,
+        "some kill hit a crawl at work: {witness}"
+    );
     assert!(witness.repeats <= kills * at_a_kill, "{witness}");
     let mut in_epoch: BTreeMap<u32, u64> = BTreeMap::new();
     for repeat in &witness.repeated {
-        assert_eq!(
-            repeat.epoch - repeat.first_epoch.min(repeat.epoch),
-            repeat.epoch - repeat.first_epoch,
-        );
         *in_epoch.entry(repeat.first_epoch).or_default() += 1;
     }
     for (epoch, repeats) in in_epoch {

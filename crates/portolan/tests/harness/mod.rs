@@ -4,10 +4,14 @@
 // Each test file is a program of its own and uses a part of this.
 #![allow(dead_code)]
 
+pub mod fixed;
+
+use portolan_archive::WarcReader;
 use portolan_simweb::{Server, ServerOptions, Truth, TruthQuery, Web, WebSpec, Witness};
 use serde_json::Value;
 use sha1::{Digest, Sha1};
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -134,6 +138,33 @@ impl Site {
             .into_iter()
             .map(|line| (text(&line, "url").to_owned(), line))
             .collect()
+    }
+
+    /// The fields of every metadata record, the last one of each name.
+    pub fn metadata(&self) -> Vec<BTreeMap<String, String>> {
+        let mut files: Vec<String> = self
+            .records()
+            .iter()
+            .map(|r| text(r, "file").to_owned())
+            .collect();
+        files.dedup();
+        let mut all = Vec::new();
+        for file in files {
+            let mut reader = WarcReader::open(Path::new(&file)).expect("a WARC file");
+            while let Some(record) = reader.next_record().expect("a sound record") {
+                let mut block = String::new();
+                if record.kind() == "metadata" {
+                    reader.block().read_to_string(&mut block).expect("text");
+                    let fields = block.lines().filter_map(|line| line.split_once(": "));
+                    all.push(
+                        fields
+                            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                            .collect(),
+                    );
+                }
+            }
+        }
+        all
     }
 
     /// Every record of the archive.

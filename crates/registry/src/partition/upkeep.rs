@@ -154,7 +154,7 @@ impl Partition {
     /// An entry is folded: between entries is where a checkpoint may begin.
     pub(super) fn note_log(&mut self, bytes: u64) -> Result<()> {
         self.upkeep.log_bytes += bytes;
-        if self.is_full() && !self.read_only {
+        if !self.read_only && self.is_full() {
             // RAM is at its limit: wait for the merge thread rather than grow.
             self.finish_work()?;
             if self.is_full() {
@@ -179,7 +179,8 @@ impl Partition {
 
     fn is_full(&self) -> bool {
         let limits = &self.limits;
-        self.sieve.recent() + limits.pending_ops >= limits.recent_records
+        // A snapshot has no limits, which are as large as numbers get.
+        self.sieve.recent().saturating_add(limits.pending_ops) >= limits.recent_records
             || self.frontier.recent() >= limits.frontier_entries
             || self.hosts.news_bytes() >= limits.news_bytes
     }

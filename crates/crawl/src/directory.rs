@@ -1,0 +1,84 @@
+//! The crawl's directory: whose it is, and the small files that say what the crawl is to be. What it
+//! knows and what it archived is kept by the rooms below.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use portolan_model::CanonicalUrl;
+
+use crate::error::CrawlError;
+use crate::settings::Settings;
+
+/// The settings that a crawl runs with. A directory that has them holds a crawl.
+pub(crate) const SETTINGS_FILE: &str = "crawl.toml";
+/// Every seed that was ever given, one a line; the registry knows them once they are logged.
+const SEEDS_FILE: &str = "seeds.txt";
+/// Ends the name of a file that is being written.
+const UNFINISHED: &str = ".new";
+
+/// The crawl's directory, made if need be. A directory with other things in it is left alone.
+pub(crate) fn prepare(dir: &Path, resumed: bool) -> Result<PathBuf, CrawlError> {
+    let at = |source| CrawlError::File {
+        path: dir.to_owned(),
+        source,
+    };
+    if !resumed && dir.exists() {
+        // A crawl that was killed before it began leaves its list of seeds at most.
+        let is_foreign = |entry: std::io::Result<std::fs::DirEntry>| {
+            entry.is_ok_and(|e| {
+                let name = e.file_name();
+                let name = name.to_string_lossy();
+                name.trim_end_matches(UNFINISHED) != SEEDS_FILE
+                    && name != format!("{SETTINGS_FILE}{UNFINISHED}")
+            })
+        };
+        if std::fs::read_dir(dir).map_err(at)?.any(is_foreign) {
+            return Err(CrawlError::Input(format!(
+                "--out {}: the directory is not empty and holds no crawl; name another one",
+                dir.display()
+            )));
+        }
+    }
+    std::fs::create_dir_all(dir).map_err(at)?;
+    Ok(dir.to_owned())
+}
+
+/// Make seeds and settings durable; the settings last, for they say that there is a crawl.
+pub(crate) fn remember(
+    dir: &Path,
+    seeds: &[CanonicalUrl],
+    settings: &Settings,
+) -> Result<(), CrawlError> {
+    let list: String = seeds.iter().map(|seed| format!("{seed}\n")).collect();
+    replace(dir, SEEDS_FILE, &list)?;
+    let text = toml::to_string(settings).map_err(|e| CrawlError::Internal(e.to_string()))?;
+    replace(dir, SETTINGS_FILE, &text)
+}
+
+pub(crate) fn remembered_seeds(dir: &Path) -> Result<Vec<CanonicalUrl>, CrawlError> {
+    let path = dir.join(SEEDS_FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(text
+            .lines()
+            .filter_map(|line| CanonicalUrl::from_canonical(line.to_owned()).ok())
+            .collect()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(source) => Err(CrawlError::File { path, source }),
+    }
+}
+
+/// Replace a small file as a whole: the old one or the new one is there, whatever happens.
+fn replace(dir: &Path, name: &str, text: &str) -> Result<(), CrawlError> {
+    let (path, new) = (dir.join(name), dir.join(format!("{name}{UNFINISHED}")));
+    let write = || {
+        let mut file = std::fs::File::create(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&new, &path)?;
+        std::fs::File::open(dir)?.sync_all()
+    };
+    write().map_err(|source| CrawlError::File {
+        path: path.clone(),
+        source,
+    })
+}

@@ -1,0 +1,41 @@
+//! A server of answers that a test writes itself, for what the simulated Web does not serve.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A server of a few fixed answers, by path, that counts its connections. Ends with the test.
+pub struct Fixed {
+    pub addr: SocketAddr,
+    pub connections: Arc<AtomicU64>,
+}
+
+pub fn serve(answer: impl Fn(&str) -> String + Send + 'static) -> Fixed {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let addr = listener.local_addr().expect("it is bound");
+    let connections = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&connections);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { continue };
+            count.fetch_add(1, Ordering::SeqCst);
+            let mut request = [0u8; 4096];
+            let Ok(read) = stream.read(&mut request) else {
+                continue;
+            };
+            let head = String::from_utf8_lossy(&request[..read]).into_owned();
+            let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
+            let _ = stream.write_all(answer(&path).as_bytes());
+        }
+    });
+    Fixed { addr, connections }
+}
+
+/// A page of HTML as an answer.
+pub fn page(body: &str) -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
