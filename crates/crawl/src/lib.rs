@@ -1,6 +1,7 @@
 //! The pipeline: joins the rooms with bounded queues. The only room that sees them all.
 //!
-//! Layout, in the order of a URL's way: `crawl` (open, start, close), `worker` (a thread with its
+//! Layout, in the order of a URL's way: `crawl` (open, start, close) with `directory` (what makes a
+//! directory a crawl), `worker` (a thread with its
 //! partitions), `turn` (one host, a few URLs), `robots` (settled before any page), `page` (an answer
 //! becomes a visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees
 //! the end). Beside them: `scope` (may a link be crawled), `politeness` (how long a host rests),
