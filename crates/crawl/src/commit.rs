@@ -135,11 +135,14 @@ impl Archivist {
         true
     }
 
-    /// Records first, then the logs that name them.
+    /// Records first, then the logs that name them. Records go into the archive in the order in which
+    /// the logs are synced, by partition: a crash between two logs leaves the records of those that
+    /// were not synced at the archive's end, where recovery cuts them off.
     fn commit(&mut self, batch: &mut Vec<Finished>) -> Result<Vec<Delivery>, CrawlError> {
         let mut entries = Vec::with_capacity(batch.len());
         let mut rooms = Vec::with_capacity(batch.len());
         let (mut pages, mut copies, mut recorded) = (0, 0, false);
+        batch.sort_by_key(|finished| finished.partition.0);
         for finished in batch.drain(..) {
             let Finished {
                 partition,

@@ -1,10 +1,11 @@
 //! The pipeline: joins the rooms with bounded queues. The only room that sees them all.
 //!
-//! Layout, in the order of a URL's way: `crawl` (open, start, close), `worker` (a thread with its
-//! partitions), `mapper` (names resolved ahead), `turn` (one host, a few URLs), `robots` (settled before any page), `page` (an answer
-//! becomes a visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees
-//! the end). Beside them: `scope` (may a link be crawled), `politeness` (how long a host rests),
-//! `gate` (addresses shared by all workers), `parking` (idle connections), `budget` (when to stop),
+//! Layout, in the order of a URL's way: `crawl` (open, start, close) with `directory` (what makes a
+//! directory a crawl), `worker` (a thread with its partitions), `mapper` (names resolved ahead),
+//! `turn` (one host, a few URLs), `robots` (settled before any page), `page` (an answer becomes a
+//! visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
+//! Beside them: `scope` (may a link be crawled), `politeness` (how long a host rests), `gate`
+//! (addresses shared by all workers), `parking` (idle connections), `budget` (when to stop),
 //! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from).
 
 mod assembly;

@@ -303,6 +303,10 @@ impl Visitor {
                 .gate
                 .leave(door, now_ms + shared.politeness.ip_delay_ms() + 1, now_ms);
         }
+        if let Err(NetError::PrivateAddress(_)) = &result {
+            // Nothing was asked, so nobody needs a rest, and the host is not down.
+            return result.map(Asked::Answer);
+        }
         shared.metrics.add(&shared.metrics.requests, 1);
         let took_ms = now_ms.saturating_sub(begun_ms);
         match &result {

@@ -28,6 +28,10 @@ fn links_and_redirects_into_the_private_network_are_refused() {
     let site = Site::serve(WebSpec::small().with_hosts(1).with_pages_per_host(1));
     let secret = serve(|_| page("secret"));
     let at = secret.addr;
+    // More than the failures in a row after which a host counts as down.
+    let many: String = (0..12)
+        .map(|n| format!("<a href='http://{at}/many-{n}'>n</a>"))
+        .collect();
     let door = serve(move |path| match path {
         "/robots.txt" => {
             "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".into()
@@ -37,7 +41,7 @@ fn links_and_redirects_into_the_private_network_are_refused() {
         ),
         _ => page(&format!(
             "<a href='http://{at}/by-link'>1</a> <a href='/moved'>2</a> <a href='http://localhost:{}/by-name'>3</a>\
-             <a href='http://2130706433:{}/by-number'>4</a> <a href='http://[::ffff:127.0.0.1]:{}/mapped'>5</a>",
+             <a href='http://2130706433:{}/by-number'>4</a> <a href='http://[::ffff:127.0.0.1]:{}/mapped'>5</a> {many}",
             at.port(),
             at.port(),
             at.port()
@@ -66,6 +70,8 @@ fn links_and_redirects_into_the_private_network_are_refused() {
             "{name}: {urls:?}"
         );
     }
+    let many = refused.iter().filter(|url| url.contains("/many-")).count();
+    assert_eq!(many, 12, "{urls:?}");
     // A person may name it, as a seed.
     let out = site.path("named");
     let seed = format!("http://{at}/");

@@ -119,7 +119,8 @@ impl Logs {
         Ok(deliveries)
     }
 
-    /// Makes everything appended durable, forwards included.
+    /// Makes everything appended durable, forwards included: one log after the other, by the
+    /// partitions' numbers, on which the order of records in the archive relies.
     pub fn sync(&mut self) -> Result<()> {
         for log in &mut self.logs {
             log.sync()?;
