@@ -48,6 +48,7 @@ pub(crate) struct Copyable {
     pub(crate) request_head: Vec<u8>,
     pub(crate) response_head: Vec<u8>,
     pub(crate) protocol: Option<&'static str>,
+    pub(crate) oddities: Vec<&'static str>,
 }
 
 pub(crate) struct Archivist {
@@ -241,7 +242,8 @@ impl Copyable {
                 charset: &visit.charset,
                 title: &visit.title,
                 simhash: visit.simhash,
-                ..PageFacts::default()
+                oddities: &self.oddities,
+                via: None,
             },
         }
     }

@@ -2,13 +2,14 @@
 //!
 //! Layout, in the order of a URL's way: `crawl` (open, start, close) with `directory` (what makes a
 //! directory a crawl), `worker` (a thread with its partitions), `mapper` (names resolved ahead),
-//! `turn` (one host, a few URLs), `robots` (settled before any page), `page` (an answer becomes a
+//! `turn` (one host, a few URLs) with `request` and `body_watch`, `robots` (settled before any page), `page` (an answer becomes a
 //! visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
 //! Beside them: `scope` (may a link be crawled), `politeness` (how long a host rests), `gate`
 //! (addresses shared by all workers), `parking` (idle connections), `budget` (when to stop),
 //! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from).
 
 mod assembly;
+mod body_watch;
 mod budget;
 mod commit;
 mod crawl;
@@ -23,6 +24,7 @@ mod page;
 mod parking;
 mod politeness;
 pub mod report;
+mod request;
 mod retry_after;
 mod robots;
 mod scan;

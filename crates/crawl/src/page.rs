@@ -324,7 +324,7 @@ impl Workbench {
         links: &PageLinks,
     ) -> Record {
         let surt = fetched.url.surt();
-        let oddities: Vec<&str> = response
+        let oddities: Vec<&'static str> = response
             .oddities
             .iter()
             .map(|oddity| oddity.name())
@@ -365,6 +365,7 @@ impl Workbench {
                 request_head: response.request_head,
                 response_head: response.head.into_bytes(),
                 protocol,
+                oddities,
             })
         });
         Record { built, copy }

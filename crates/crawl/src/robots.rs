@@ -15,7 +15,8 @@ use crate::commit::Record;
 use crate::gate::Door;
 use crate::generations::Generations;
 use crate::page::decode_body;
-use crate::turn::{Answer, Asked, Visitor};
+use crate::request::{Answer, Asked};
+use crate::turn::Visitor;
 
 /// Origins whose parsed rules a worker keeps, twice over; others are parsed again from the record.
 const CACHED_ORIGINS: usize = 4_096;

@@ -1,27 +1,20 @@
 //! A host's turn: one host, one connection, a few URLs. Never two turns of a host at once, never a
 //! page before its origin's robots.txt is settled, never sooner than the host and its address allow.
 
-use std::cell::RefCell;
-use std::net::IpAddr;
-use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use portolan_content::MimeType;
 use portolan_model::{CanonicalUrl, Outcome, PartitionId, Pulse, Reason, Visit};
-use portolan_net::{
-    BodySink, Connection, Head, Method, NetError, Origin, Request, Response, Scheme, Wait,
-};
+use portolan_net::{Connection, Method, NetError};
 use portolan_registry::{Due, Entry, RegistryError, Turn};
 
-use tokio::sync::OwnedSemaphorePermit;
-
+use crate::body_watch::BodyWatch;
 use crate::commit::{Finished, Record};
 use crate::gate::Door;
 use crate::links::PageLinks;
 use crate::metrics::Stage;
 use crate::page::{Fetched, Processed};
-use crate::politeness::Mood;
+use crate::request::Asked;
 use crate::robots::{RobotsStep, Rules};
 use crate::shared::Shared;
 use crate::worker::Worker;
@@ -80,7 +73,7 @@ pub(crate) struct Visitor {
     pub(crate) pulse: Pulse,
     /// Pages asked for in this turn.
     asked: u64,
-    connection: Option<Connection>,
+    pub(crate) connection: Option<Connection>,
 }
 
 /// Whether `limits.max_pages_per_host` lets a host go on.
@@ -178,7 +171,7 @@ impl Visitor {
     async fn fetch(&mut self, due: Due, url: &CanonicalUrl, rules: &Rules) -> Next {
         let at_ms = self.shared.now_ms();
         self.asked += 1;
-        let mut watch = Watch::new(&self.shared);
+        let mut watch = BodyWatch::new(&self.shared);
         if self
             .worker
             .bench
@@ -249,148 +242,6 @@ impl Visitor {
         }
     }
 
-    /// One request on the host's connection, with its address's door held. Sets the pulse.
-    pub(crate) async fn request(
-        &mut self,
-        url: &CanonicalUrl,
-        method: Method,
-        sink: &mut dyn BodySink,
-        crawl_delay_ms: Option<u64>,
-    ) -> Result<Asked, NetError> {
-        let shared = Arc::clone(&self.shared);
-        let scheme = if url.is_https() {
-            Scheme::Https
-        } else {
-            Scheme::Http
-        };
-        let origin = Origin::new(scheme, url.host(), url.port());
-        let kept = self
-            .connection
-            .take()
-            .filter(|c| c.reusable() && *c.origin() == origin);
-        let resolved = match &kept {
-            Some(_) => None,
-            None => match shared.mapping.resolve(origin.host()).await {
-                Ok(resolved) => Some(resolved),
-                Err(error) => {
-                    self.strained(crawl_delay_ms, None, 0);
-                    return Err(error);
-                }
-            },
-        };
-        let ip = match (&kept, &resolved) {
-            (Some(connection), _) => Some(connection.peer()),
-            (None, Some(resolved)) => resolved.addresses.first().copied(),
-            (None, None) => None,
-        };
-        let door = ip
-            .filter(|_| shared.politeness.ip_delay_ms() > 0)
-            .map(Door::Address);
-        if let Some(door) = door
-            && let Err(at_ms) = shared.gate.enter(door, shared.now_ms())
-        {
-            self.pulse.not_before_ms = self.pulse.not_before_ms.max(at_ms);
-            self.connection = kept;
-            return Ok(Asked::Later);
-        }
-        let begun_ms = shared.now_ms();
-        let result = self
-            .exchange(&origin, kept, resolved.as_deref(), url, method, sink)
-            .await;
-        let now_ms = shared.now_ms();
-        if let Some(door) = door {
-            shared
-                .gate
-                .leave(door, now_ms + shared.politeness.ip_delay_ms() + 1, now_ms);
-        }
-        if let Err(NetError::PrivateAddress(_)) = &result {
-            // Nothing was asked, so nobody needs a rest, and the host is not down.
-            return result.map(Asked::Answer);
-        }
-        shared.metrics.add(&shared.metrics.requests, 1);
-        let took_ms = now_ms.saturating_sub(begun_ms);
-        match &result {
-            Ok(answer) => {
-                shared
-                    .metrics
-                    .add(&shared.metrics.wire_bytes, answer.response.wire_bytes);
-                let mood = mood_of(&answer.response, now_ms);
-                self.pulse =
-                    shared
-                        .politeness
-                        .after(&self.pulse, now_ms, took_ms, crawl_delay_ms, mood);
-            }
-            Err(NetError::OutOfStep) => {
-                // The kept connection is gone, so this happens once for a URL.
-                self.pulse = shared.politeness.after(
-                    &self.pulse,
-                    now_ms,
-                    took_ms,
-                    crawl_delay_ms,
-                    Mood::Content,
-                );
-                return Ok(Asked::Later);
-            }
-            Err(_) => {
-                shared.metrics.add(&shared.metrics.errors, 1);
-                self.strained(crawl_delay_ms, None, took_ms);
-            }
-        }
-        result.map(Asked::Answer)
-    }
-
-    fn strained(&mut self, crawl_delay_ms: Option<u64>, retry_after_ms: Option<u64>, took_ms: u64) {
-        self.pulse = self.shared.politeness.after(
-            &self.pulse,
-            self.shared.now_ms(),
-            took_ms,
-            crawl_delay_ms,
-            Mood::Strained { retry_after_ms },
-        );
-    }
-
-    /// Send the request, on a new connection if there is none or the kept one had ended unnoticed.
-    async fn exchange(
-        &mut self,
-        origin: &Origin,
-        kept: Option<Connection>,
-        resolved: Option<&portolan_net::Resolved>,
-        url: &CanonicalUrl,
-        method: Method,
-        sink: &mut dyn BodySink,
-    ) -> Result<Answer, NetError> {
-        let shared = Arc::clone(&self.shared);
-        let request = Request {
-            method,
-            ..Request::get(url.path_and_query())
-        };
-        if let Some(mut connection) = kept {
-            match connection.fetch(&request, sink).await {
-                Err(error) if error.retry_on_new_connection() => {}
-                result => return result.map(|response| self.keep(connection, response)),
-            }
-        }
-        let fresh;
-        let resolved = match resolved {
-            Some(resolved) => resolved,
-            None => {
-                fresh = shared.mapping.resolve(origin.host()).await?;
-                &*fresh
-            }
-        };
-        let mut connection = shared.connector.connect(origin, resolved).await?;
-        let response = connection.fetch(&request, sink).await?;
-        Ok(self.keep(connection, response))
-    }
-
-    fn keep(&mut self, connection: Connection, response: Response) -> Answer {
-        let peer = connection.peer();
-        if connection.reusable() {
-            self.connection = Some(connection);
-        }
-        Answer { response, peer }
-    }
-
     /// May another document of this host be asked for?
     fn host_budget(&self) -> HostBudget {
         let max = self.shared.settings.limits.max_pages_per_host;
@@ -410,11 +261,6 @@ impl Visitor {
         let soon_ms = self.shared.now_ms() + BUDGET_RETRY_MS;
         self.pulse.not_before_ms = self.pulse.not_before_ms.max(soon_ms);
         self.put_back(due)
-    }
-
-    /// Leave the host alone as after a failure.
-    pub(crate) fn back_off(&mut self) {
-        self.strained(None, None, 0);
     }
 
     fn put_back(&mut self, due: Due) -> Next {
@@ -486,96 +332,5 @@ impl Visitor {
                 room: None,
             })
             .await;
-    }
-}
-
-/// What came of a request.
-pub(crate) enum Asked {
-    Answer(Answer),
-    /// Another host at the same address has its turn, or the answer could not be told from what was
-    /// left on a kept connection. The pulse says when to come back.
-    Later,
-}
-
-pub(crate) struct Answer {
-    pub(crate) response: Response,
-    pub(crate) peer: IpAddr,
-}
-
-/// A body that grows past this must have one of the few places for large bodies: whatever servers
-/// send, at most `connections` small bodies and `LARGE_BODIES` large ones are in memory.
-const LARGE_BODY_BYTES: usize = 256 * 1024;
-
-/// Looks at the head of an answer and refuses bodies that nobody wants; makes large ones wait for
-/// their turn.
-struct Watch {
-    shared: Arc<Shared>,
-    refused: Option<Reason>,
-    /// Held until the answer is processed.
-    place: Rc<RefCell<Option<OwnedSemaphorePermit>>>,
-}
-
-impl Watch {
-    fn new(shared: &Arc<Shared>) -> Self {
-        Self {
-            shared: Arc::clone(shared),
-            refused: None,
-            place: Rc::default(),
-        }
-    }
-}
-
-impl BodySink for Watch {
-    fn head(&mut self, head: &Head) -> ControlFlow<()> {
-        let wanted = &self.shared.settings.content.types;
-        if wanted.is_empty() || !(200..300).contains(&head.status()) {
-            return ControlFlow::Continue(());
-        }
-        let mime = head.get("content-type").and_then(MimeType::parse_header);
-        match mime {
-            Some(mime) if !is_wanted(mime.essence(), wanted) => {
-                self.refused = Some(Reason::ContentType);
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
-        }
-    }
-
-    fn body(&mut self, _bytes: &[u8]) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-
-    fn wait_before_more(&mut self, so_far_bytes: usize) -> Option<Wait> {
-        if so_far_bytes < LARGE_BODY_BYTES || self.place.borrow().is_some() {
-            return None;
-        }
-        let (places, place) = (
-            Arc::clone(&self.shared.large_bodies),
-            Rc::clone(&self.place),
-        );
-        Some(Box::pin(async move {
-            *place.borrow_mut() = places.acquire_owned().await.ok();
-        }))
-    }
-}
-
-/// `text/html` is itself, `text/*` all of a kind.
-fn is_wanted(mime: &str, wanted: &[String]) -> bool {
-    wanted
-        .iter()
-        .any(|pattern| match pattern.strip_suffix("/*") {
-            Some(kind) => mime.split('/').next() == Some(kind),
-            None => mime.eq_ignore_ascii_case(pattern),
-        })
-}
-
-fn mood_of(response: &Response, now_ms: u64) -> Mood {
-    match response.status() {
-        429 | 503 => Mood::Strained {
-            retry_after_ms: response
-                .header_str("retry-after")
-                .and_then(|text| crate::retry_after::parse_ms(text, now_ms)),
-        },
-        _ => Mood::Content,
     }
 }

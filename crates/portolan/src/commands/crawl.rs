@@ -24,6 +24,7 @@ const SEEDS_FILE_MAX_BYTES: u64 = 1 << 30;
 pub(crate) fn run(arguments: CrawlArguments) -> Result<ExitCode, Failure> {
     let (json, quiet) = (arguments.json, arguments.quiet);
     let plan = plan(arguments)?;
+    let dir = plan.dir.clone();
     let display = Display::new(quiet);
     let report = drive(plan, display)?;
     if json {
@@ -35,9 +36,10 @@ pub(crate) fn run(arguments: CrawlArguments) -> Result<ExitCode, Failure> {
         print!("{report}");
     }
     if report.pages == 0 && report.stopped_by == StoppedBy::Done.name() {
-        return Err(Failure::failed(
-            "no document could be fetched; 'portolan urls DIR --state failed' says why",
-        ));
+        return Err(Failure::failed(format!(
+            "no document could be fetched; 'portolan urls {}' says why",
+            dir.display()
+        )));
     }
     Ok(ExitCode::SUCCESS)
 }

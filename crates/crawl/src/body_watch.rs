@@ -1,0 +1,80 @@
+//! Sees a page's answer while it comes: refuses bodies that nobody wants, and makes large ones wait
+//! for a place in memory.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use portolan_content::MimeType;
+use portolan_model::Reason;
+use portolan_net::{BodySink, Head, Wait};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::shared::Shared;
+
+/// A body that grows past this must have one of the few places for large bodies: whatever servers
+/// send, at most `connections` small bodies and `LARGE_BODIES` large ones are in memory.
+const LARGE_BODY_BYTES: usize = 256 * 1024;
+
+pub(crate) struct BodyWatch {
+    shared: Arc<Shared>,
+    /// Why the body is not wanted.
+    pub(crate) refused: Option<Reason>,
+    /// Held until the answer is processed.
+    place: Rc<RefCell<Option<OwnedSemaphorePermit>>>,
+}
+
+impl BodyWatch {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            refused: None,
+            place: Rc::default(),
+        }
+    }
+}
+
+impl BodySink for BodyWatch {
+    fn head(&mut self, head: &Head) -> ControlFlow<()> {
+        let wanted = &self.shared.settings.content.types;
+        if wanted.is_empty() || !(200..300).contains(&head.status()) {
+            return ControlFlow::Continue(());
+        }
+        let mime = head.get("content-type").and_then(MimeType::parse_header);
+        match mime {
+            Some(mime) if !is_wanted(mime.essence(), wanted) => {
+                self.refused = Some(Reason::ContentType);
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn body(&mut self, _bytes: &[u8]) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn wait_before_more(&mut self, so_far_bytes: usize) -> Option<Wait> {
+        if so_far_bytes < LARGE_BODY_BYTES || self.place.borrow().is_some() {
+            return None;
+        }
+        let (places, place) = (
+            Arc::clone(&self.shared.large_bodies),
+            Rc::clone(&self.place),
+        );
+        Some(Box::pin(async move {
+            *place.borrow_mut() = places.acquire_owned().await.ok();
+        }))
+    }
+}
+
+/// `text/html` is itself, `text/*` all of a kind.
+fn is_wanted(mime: &str, wanted: &[String]) -> bool {
+    wanted
+        .iter()
+        .any(|pattern| match pattern.strip_suffix("/*") {
+            Some(kind) => mime.split('/').next() == Some(kind),
+            None => mime.eq_ignore_ascii_case(pattern),
+        })
+}
