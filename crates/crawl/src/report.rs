@@ -56,17 +56,17 @@ impl fmt::Display for Report {
         writeln!(f, "The crawl ended because {why}.")?;
         writeln!(
             f,
-            "  {} documents archived ({} of them copies), {} redirects, from {} hosts; {} received.",
-            thousands(self.pages),
+            "  {} archived ({} of them copies), {}, from {}; {} received.",
+            counted(self.pages, "document"),
             thousands(self.duplicates),
-            thousands(self.redirects),
-            thousands(self.hosts),
+            counted(self.redirects, "redirect"),
+            counted(self.hosts, "host"),
             bytes(self.bytes),
         )?;
         writeln!(
             f,
-            "  {} URLs known: {} due, {} failed, {} excluded.",
-            thousands(self.urls_known),
+            "  {} known: {} due, {} failed, {} excluded.",
+            counted(self.urls_known, "URL"),
             thousands(self.urls_due),
             thousands(self.failed),
             thousands(self.excluded),
@@ -75,23 +75,25 @@ impl fmt::Display for Report {
             let sentence = self.sentences.get(reason).copied().unwrap_or("");
             writeln!(f, "    {:>10}  {reason}: {sentence}", thousands(*count))?;
         }
-        writeln!(
-            f,
-            "  {} WARC files, {}.",
-            thousands(self.archive_files),
-            bytes(self.archive_bytes)
-        )?;
+        let files = counted(self.archive_files, "WARC file");
+        writeln!(f, "  {files}, {}.", bytes(self.archive_bytes))?;
         let rate = self.pages_this_run as f64 / self.seconds.max(0.001);
         writeln!(
             f,
-            "  This run: {} documents with {} requests in {} ({rate:.1} pages/s); {:.1} s CPU, at most {} of memory.",
-            thousands(self.pages_this_run),
-            thousands(self.requests_this_run),
+            "  This run: {} with {} in {} ({rate:.1} pages/s); {:.1} s CPU, at most {} of memory.",
+            counted(self.pages_this_run, "document"),
+            counted(self.requests_this_run, "request"),
             duration(self.seconds),
             self.cpu_seconds,
             bytes(self.peak_rss_bytes),
         )
     }
+}
+
+/// 1 -> 1 host, 2 -> 2 hosts
+pub fn counted(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", thousands(number))
 }
 
 /// 1234567 -> 1,234,567
@@ -154,6 +156,8 @@ mod tests {
         assert_eq!(thousands(0), "0");
         assert_eq!(thousands(999), "999");
         assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(counted(1, "host"), "1 host");
+        assert_eq!(counted(1_000, "host"), "1,000 hosts");
         assert_eq!(bytes(1_536), "1.5 KB");
         assert_eq!(duration(3_725.0), "1 h 2 min 5 s");
         assert_eq!(duration(59.94), "59.9 s");
