@@ -255,10 +255,11 @@ impl Visitor {
             answer.peer,
             at_ms,
         );
-        self.log_host(record, Some(archived)).await;
+        // First what it names: a crash between the two lets it be read again, not its sitemaps be lost.
         if self.shared.settings.robots.sitemaps {
             self.log_sitemaps(&reading.next, &sitemaps).await;
         }
+        self.log_host(record, Some(archived)).await;
     }
 
     /// Another try failed; after enough of them the origin is closed to us.

@@ -127,10 +127,10 @@ fn same_pages(site: &Site, calm: &Site) {
 fn next_to_no_repeats(site: &Site, kills: u64) {
     let witness = site.witness().report();
     assert!(witness.is_clean(), "{witness}");
-    // What is answered but not yet committed at a kill is asked for again: at most what was under way, and what was
-    // answered since the commit before. A host has one request at a time, so within the time of a commit, which
-    // takes as long on a busy machine as its disk does, it has a handful of answers.
-    let at_a_kill = u64::from(CONNECTIONS) * 4;
+    // What is answered but not yet committed at a kill is asked for again: what was under way, and what was answered
+    // while the commit before took its time, which on a machine with a busy disk is long once in a while, not often.
+    let usually = u64::from(CONNECTIONS) * 2;
+    let at_worst = u64::from(CONNECTIONS) * 16;
     println!(
         "{} repeats and {} answers that met nobody in {kills} kills",
         witness.repeats, witness.aborted
@@ -139,14 +139,14 @@ fn next_to_no_repeats(site: &Site, kills: u64) {
         witness.repeats + witness.aborted > 0,
         "some kill hit a crawl at work: {witness}"
     );
-    assert!(witness.repeats <= kills * at_a_kill, "{witness}");
+    assert!(witness.repeats <= kills * usually, "{witness}");
     let mut in_epoch: BTreeMap<u32, u64> = BTreeMap::new();
     for repeat in &witness.repeated {
         *in_epoch.entry(repeat.first_epoch).or_default() += 1;
     }
     for (epoch, repeats) in in_epoch {
         assert!(
-            repeats <= at_a_kill,
+            repeats <= at_worst,
             "{repeats} answers of epoch {epoch} were lost"
         );
     }
