@@ -13,8 +13,7 @@ use portolan_content::{
     parse_feed, parse_sitemap,
 };
 use portolan_model::{
-    CanonicalUrl, Canonicalizer, DocId, Link, LinkBatch, LinkKind, Outcome, PartitionId, Reason,
-    Visit,
+    CanonicalUrl, Canonicalizer, DocId, Link, LinkKind, Outcome, PartitionId, Reason, Visit,
 };
 use portolan_net::{Decoder, Response, Version};
 use portolan_registry::Due;
@@ -403,15 +402,15 @@ impl Workbench {
         }
     }
 
-    /// The sitemaps that a robots.txt names, for the partitions that own them.
+    /// The sitemaps that a robots.txt names, by owner.
     pub(crate) fn sitemap_links(
         &self,
         shared: &Shared,
         robots_url: &CanonicalUrl,
+        ours: PartitionId,
         sitemaps: &[String],
-    ) -> Vec<(PartitionId, LinkBatch)> {
+    ) -> PageLinks {
         let mut links = PageLinks::none(None);
-        let ours = PartitionId::of(robots_url.host_id(), shared.partitions);
         let scope = shared
             .scope
             .read()
@@ -431,11 +430,7 @@ impl Workbench {
             };
             links.push(owner, ours, link);
         }
-        let mut batches = links.forwards;
-        if !links.own.is_empty() {
-            batches.push((ours, links.own));
-        }
-        batches
+        links
     }
 }
 

@@ -14,6 +14,7 @@ use portolan_registry::Entry;
 use crate::commit::Record;
 use crate::gate::Door;
 use crate::generations::Generations;
+use crate::links::PageLinks;
 use crate::page::decode_body;
 use crate::request::{Answer, Asked};
 use crate::turn::Visitor;
@@ -255,11 +256,13 @@ impl Visitor {
             answer.peer,
             at_ms,
         );
-        // First what it names: a crash between the two lets it be read again, not its sitemaps be lost.
-        if self.shared.settings.robots.sitemaps {
-            self.log_sitemaps(&reading.next, &sitemaps).await;
-        }
-        self.log_host(record, Some(archived)).await;
+        let links = if self.shared.settings.robots.sitemaps {
+            let bench = self.worker.bench.borrow();
+            bench.sitemap_links(&self.shared, &reading.next, self.partition, &sitemaps)
+        } else {
+            PageLinks::none(None)
+        };
+        self.log_host(record, links, Some(archived)).await;
     }
 
     /// Another try failed; after enough of them the origin is closed to us.
@@ -292,33 +295,20 @@ impl Visitor {
             expires_ms,
             rules: String::new(),
         };
-        self.log_host(record, None).await;
+        self.log_host(record, PageLinks::none(None), None).await;
     }
 
-    async fn log_host(&mut self, robots: RobotsRecord, record: Option<Record>) {
-        let host = self.turn.name.clone();
+    /// What was learnt of the host, with the sitemaps that it names: all of it, or nothing.
+    async fn log_host(&mut self, robots: RobotsRecord, links: PageLinks, record: Option<Record>) {
         let entry = Entry::Host {
-            host,
+            host: self.turn.name.clone(),
             pulse: self.pulse,
             robots: Some(robots),
             archive: None,
+            links: links.own,
+            forwards: links.forwards,
         };
         self.hand_over(self.partition, entry, record).await;
-    }
-
-    async fn log_sitemaps(&mut self, robots_url: &CanonicalUrl, sitemaps: &[String]) {
-        let found =
-            self.worker
-                .bench
-                .borrow_mut()
-                .sitemap_links(&self.shared, robots_url, sitemaps);
-        for (partition, links) in found {
-            let entry = Entry::Links {
-                source: None,
-                links,
-            };
-            self.hand_over(partition, entry, None).await;
-        }
     }
 
     /// robots.txt was redirected to another host: asked there with that host's door held, so that

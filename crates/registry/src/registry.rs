@@ -4,7 +4,7 @@
 use crate::error::{At, RegistryError, Result};
 use crate::files::{replace_file, sync_dir};
 use crate::lock::DirLock;
-use crate::log::{Durable, Entry, LogReader, Logs};
+use crate::log::{Durable, LogReader, Logs};
 use crate::manifest::Manifest;
 use crate::merger::Merger;
 use crate::partition::{AfterCrash, Opening, Partition};
@@ -172,7 +172,7 @@ fn sweep(dir: &Path, manifest: &Manifest) -> Result<()> {
     Ok(())
 }
 
-/// Visits after the last checkpoint whose links for others did not reach the others' logs. Earlier
+/// Entries after the last checkpoint whose links for others did not reach the others' logs. Earlier
 /// ones did: a checkpoint is committed only after them.
 fn pass_on_forwards(
     logs: &mut Logs,
@@ -183,10 +183,8 @@ fn pass_on_forwards(
     for source in 0..partitions.len() {
         let id = partitions[source].id();
         let mut log = LogReader::open(&log_dirs[source], checkpointed[source])?;
-        while let Some((seq, entry)) = log.next()? {
-            let Entry::Visit { forwards, .. } = entry else {
-                continue;
-            };
+        while let Some((seq, mut entry)) = log.next()? {
+            let forwards = entry.take_forwards();
             for (destination, links) in crate::log::one_per_destination(forwards) {
                 let partition = &mut partitions[usize::from(destination.0)];
                 if partition.heard()[source] < seq {

@@ -127,7 +127,7 @@ impl Default for ScopeSettings {
 /// A setting that cannot be used.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum ScopeError {
-    #[error("the setting '{setting}' holds '{text}', which is not a regular expression: {problem}")]
+    #[error("{} '{text}' is not a regular expression: {problem}", as_typed(.setting))]
     Pattern {
         setting: &'static str,
         text: String,
@@ -138,6 +138,14 @@ pub enum ScopeError {
          'www.example.org' or '*.example.org'"
     )]
     Site { setting: &'static str, text: String },
+}
+
+/// How a person writes a setting: some have an option on the command line.
+fn as_typed(setting: &str) -> String {
+    match setting {
+        "include" | "exclude" => format!("--{setting} (setting scope.{setting})"),
+        _ => format!("setting scope.{setting}"),
+    }
 }
 
 impl ScopeError {

@@ -30,13 +30,17 @@ pub enum Entry {
         forwards: Vec<(PartitionId, LinkBatch)>,
         targets: Vec<DocId>,
     },
-    /// Facts of a host that come without a visit of a queued URL.
+    /// Facts of a host that come without a visit of a queued URL, with the links that came along
+    /// (sitemaps).
     Host {
         host: String,
         pulse: Pulse,
         robots: Option<RobotsRecord>,
         /// Where the answer that told them is archived.
         archive: Option<ArchivePosition>,
+        links: LinkBatch,
+        /// Emptied by `Logs::commit` once they are in their own logs.
+        forwards: Vec<(PartitionId, LinkBatch)>,
     },
 }
 
@@ -45,6 +49,16 @@ const VISIT: u8 = 2;
 const HOST: u8 = 3;
 
 impl Entry {
+    /// Takes out the links that are for other partitions.
+    pub(crate) fn take_forwards(&mut self) -> Vec<(PartitionId, LinkBatch)> {
+        match self {
+            Entry::Visit { forwards, .. } | Entry::Host { forwards, .. } => {
+                std::mem::take(forwards)
+            }
+            Entry::Links { .. } => Vec::new(),
+        }
+    }
+
     /// About how many bytes of log it takes.
     pub(crate) fn size_hint(&self) -> u64 {
         let bytes = match self {
@@ -89,11 +103,7 @@ impl Entry {
                 put_visit(out, visit);
                 put_pulse(out, pulse);
                 put_batch(out, links);
-                put_varint(out, forwards.len() as u64);
-                for (partition, batch) in forwards {
-                    put_varint(out, u64::from(partition.0));
-                    put_batch(out, batch);
-                }
+                put_forwards(out, forwards);
                 put_varint(out, targets.len() as u64);
                 for target in targets {
                     put_u64(out, target.0);
@@ -104,6 +114,8 @@ impl Entry {
                 pulse,
                 robots,
                 archive,
+                links,
+                forwards,
             } => {
                 out.push(HOST);
                 put_bytes(out, host.as_bytes());
@@ -116,6 +128,8 @@ impl Entry {
                 if let Some(archive) = archive {
                     put_position(out, archive);
                 }
+                put_batch(out, links);
+                put_forwards(out, forwards);
             }
         }
     }
@@ -137,12 +151,7 @@ impl Entry {
                 visit: read_visit(reader)?,
                 pulse: read_pulse(reader)?,
                 links: read_batch(reader)?,
-                forwards: {
-                    let count: usize = reader.narrow()?;
-                    (0..count)
-                        .map(|_| Some((PartitionId(reader.narrow()?), read_batch(reader)?)))
-                        .collect::<Option<_>>()?
-                },
+                forwards: read_forwards(reader)?,
                 targets: {
                     let count: usize = reader.narrow()?;
                     (0..count)
@@ -163,6 +172,8 @@ impl Entry {
                     1 => Some(read_position(reader)?),
                     _ => return None,
                 },
+                links: read_batch(reader)?,
+                forwards: read_forwards(reader)?,
             },
             _ => return None,
         };
@@ -190,6 +201,21 @@ fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
     };
     let count = reader.narrow()?;
     LinkBatch::from_bytes(from, count, reader.bytes()?.to_vec())
+}
+
+fn put_forwards(out: &mut Vec<u8>, forwards: &[(PartitionId, LinkBatch)]) {
+    put_varint(out, forwards.len() as u64);
+    for (partition, batch) in forwards {
+        put_varint(out, u64::from(partition.0));
+        put_batch(out, batch);
+    }
+}
+
+fn read_forwards(reader: &mut Reader<'_>) -> Option<Vec<(PartitionId, LinkBatch)>> {
+    let count: usize = reader.narrow()?;
+    (0..count)
+        .map(|_| Some((PartitionId(reader.narrow()?), read_batch(reader)?)))
+        .collect()
 }
 
 pub(crate) fn put_pulse(out: &mut Vec<u8>, pulse: &Pulse) {

@@ -8,7 +8,6 @@ use crate::log::segment::{LogEnd, list_segments, put_frame, segment_path};
 use portolan_model::{LinkBatch, PartitionId};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -107,11 +106,8 @@ impl Logs {
         self.sync()?;
         for index in 0..deliveries.len() {
             let source = (deliveries[index].partition, deliveries[index].seq);
-            let Entry::Visit { forwards, .. } = &mut deliveries[index].entry else {
-                continue;
-            };
-            let forwards = one_per_destination(mem::take(forwards));
-            for (partition, links) in forwards {
+            let forwards = deliveries[index].entry.take_forwards();
+            for (partition, links) in one_per_destination(forwards) {
                 deliveries.push(self.forward(source, partition, links)?);
             }
         }

@@ -44,6 +44,8 @@ impl Partition {
                 pulse,
                 robots,
                 archive,
+                links,
+                ..
             } => {
                 if let Some(archive) = archive {
                     self.stats.archived(archive);
@@ -53,7 +55,7 @@ impl Partition {
                 if let Some(robots) = robots {
                     self.hosts.set_robots(id, host, robots.clone());
                 }
-                Ok(())
+                self.fold_links(links)
             }
         }
     }

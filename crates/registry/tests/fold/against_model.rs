@@ -211,8 +211,9 @@ impl Crawl {
 fn mentions(entry: &Entry, wanted: &str) -> bool {
     match entry {
         Entry::Visit { url, .. } => url == wanted,
-        Entry::Links { links, .. } => links.iter().any(|link| link.url == wanted),
-        Entry::Host { .. } => false,
+        Entry::Links { links, .. } | Entry::Host { links, .. } => {
+            links.iter().any(|link| link.url == wanted)
+        }
     }
 }
 
@@ -338,7 +339,7 @@ fn check_crashed(crawl: &Crawl, dir: &Path) -> usize {
     let mut recovered = 0;
     for (id, &survived) in survived.iter().enumerate() {
         for (seq, entry) in (1u64..).zip(&crawl.history[id][..survived]) {
-            let Entry::Visit { forwards, .. } = entry else {
+            let (Entry::Visit { forwards, .. } | Entry::Host { forwards, .. }) = entry else {
                 continue;
             };
             for (destination, links) in forwards {

@@ -121,7 +121,8 @@ impl ModelPartition {
                 host,
                 pulse,
                 robots,
-                archive: _,
+                links,
+                ..
             } => {
                 let id = HostId::of(host);
                 self.pulses.insert(id, *pulse);
@@ -129,6 +130,7 @@ impl ModelPartition {
                     self.robots
                         .insert((id, robots.origin.clone()), robots.clone());
                 }
+                self.fold_links(links);
             }
         }
     }
@@ -378,13 +380,25 @@ impl Web {
             expires_ms: now_ms + 1,
             rules: "Disallow: /x\n".repeat(self.random.below(30) as usize),
         };
+        let at = home(&url);
+        let mut links = LinkBatch::new(None);
+        let mut forwards = Vec::new();
+        for (partition, batch) in self.links(None, 4) {
+            if partition == at {
+                links = batch;
+            } else {
+                forwards.push((partition, batch));
+            }
+        }
         let entry = Entry::Host {
             pulse: self.pulse(now_ms),
             robots: (!self.random.one_in(3)).then_some(robots),
             host,
             archive: None,
+            links,
+            forwards,
         };
-        (home(&url), entry)
+        (at, entry)
     }
 
     pub fn visit(&mut self, url: &str, pulse: Pulse) -> (PartitionId, Entry) {
