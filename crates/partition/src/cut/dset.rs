@@ -17,7 +17,7 @@ pub struct DSets {
     /// Extension (without its dot) to the number of its set.
     listed: HashMap<String, u16>,
     /// Place whole sets and unlisted extensions by load: the heaviest first, each to the lightest part.
-    pub packed: bool,
+    packed: bool,
 }
 
 /// DSets with a part for each.
@@ -57,6 +57,12 @@ impl DSets {
             listed,
             packed: false,
         })
+    }
+
+    #[must_use]
+    pub fn packed(mut self) -> Self {
+        self.packed = true;
+        self
     }
 
     /// The longest listed extension that the host ends in.

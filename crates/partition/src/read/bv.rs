@@ -60,13 +60,8 @@ fn read_rows(path: &Path, properties: &Properties) -> Result<LinksBuilder> {
     let mut builder = LinksBuilder::new(properties.nodes);
     let mut window: VecDeque<Vec<u32>> = VecDeque::new();
     let mut arcs = 0_u64;
+    let mut row = Vec::new();
     for page in 0..properties.nodes {
-        let mut row = window
-            .len()
-            .ge(&properties.window.max(1))
-            .then(|| window.pop_back())
-            .flatten()
-            .unwrap_or_default();
         row.clear();
         let damaged = |what: String| {
             GraphError::damaged(path, format!("cannot be read from page {page} on: {what}"))
@@ -86,6 +81,12 @@ fn read_rows(path: &Path, properties: &Properties) -> Result<LinksBuilder> {
             builder.push(page, to);
         }
         window.push_front(row);
+        // The row that nobody can refer to any more gives its memory to the next.
+        row = if window.len() > properties.window {
+            window.pop_back().unwrap_or_default()
+        } else {
+            Vec::new()
+        };
     }
     if arcs != properties.arcs {
         return Err(GraphError::damaged(

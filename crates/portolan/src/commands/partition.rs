@@ -72,12 +72,11 @@ pub(super) fn cut_settings(
 }
 
 pub(super) fn dsets(arguments: &PartitionArguments) -> Result<DSets, Failure> {
-    let mut sets = match &arguments.dsets {
+    let sets = match &arguments.dsets {
         Some(path) => DSets::read(path)?,
         None => DSets::default(),
     };
-    sets.packed = arguments.pack;
-    Ok(sets)
+    Ok(if arguments.pack { sets.packed() } else { sets })
 }
 
 fn tell(
