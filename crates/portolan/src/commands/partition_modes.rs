@@ -69,15 +69,11 @@ pub(super) fn run(arguments: &PartitionArguments, graph: &WebGraph) -> Result<Ex
         }
     } else {
         print!("{}", aligned(&rows));
+        let cut = partition::cut_settings(arguments, graph, 1)?;
         println!(
-            "\nParts by {}; messages leave after {} pages of each process; quality is judged when {} % of the pages have been fetched.",
-            match partition::cut_settings(arguments, graph, 1)? {
-                settings => format!(
-                    "{}, method {}",
-                    settings.unit.name(),
-                    settings.method.name()
-                ),
-            },
+            "\nParts by {}, method {}; messages leave after {} pages of each process; quality is judged when {} % of the pages have been fetched.",
+            cut.unit.name(),
+            cut.method.name(),
             settings.exchange_every_pages,
             100.0 * settings.quality_at
         );
