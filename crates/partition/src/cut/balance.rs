@@ -14,6 +14,7 @@ pub(super) struct Balancer<'a> {
     sizes: Vec<u32>,
     /// Cost between one vertex and each part; all zero between uses.
     ties: Vec<u64>,
+    moved: u64,
 }
 
 impl<'a> Balancer<'a> {
@@ -39,16 +40,23 @@ impl<'a> Balancer<'a> {
             loads,
             sizes,
             ties: vec![0; usize::from(parts)],
+            moved: 0,
         }
     }
 
-    pub(super) fn run(mut self) {
+    /// Is every part within its limits now, and how many vertices were moved?
+    pub(super) fn run(mut self) -> (bool, u64) {
         self.fill_empty();
         for _ in 0..MAX_PASSES {
-            if self.loads.iter().all(|load| self.excess(load) == 0.0) || !self.pass() {
-                return;
+            if self.is_balanced() || !self.pass() {
+                break;
             }
         }
+        (self.is_balanced(), self.moved)
+    }
+
+    fn is_balanced(&self) -> bool {
+        self.loads.iter().all(|load| self.excess(load) == 0.0)
     }
 
     /// A part without a vertex would be a machine without work; it gets the lightest vertex of the
@@ -150,6 +158,7 @@ impl<'a> Balancer<'a> {
         self.sizes[own] -= 1;
         self.sizes[usize::from(target)] += 1;
         self.part_of[vertex] = target;
+        self.moved += 1;
     }
 
     /// By how much a load is above its limits, in limits.

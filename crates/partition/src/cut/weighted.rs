@@ -50,6 +50,36 @@ impl CutGraph {
         })
     }
 
+    /// The graph of the vertices that have no part yet (`u16::MAX`), and their numbers here.
+    pub(crate) fn without(&self, part_of: &[u16]) -> (Self, Vec<u32>) {
+        let kept: Vec<u32> = (0..self.vertices() as u32)
+            .filter(|&vertex| part_of[vertex as usize] == u16::MAX)
+            .collect();
+        let mut number = vec![u32::MAX; self.vertices()];
+        for (at, &vertex) in kept.iter().enumerate() {
+            number[vertex as usize] = at as u32;
+        }
+        let mut rest = Self {
+            offsets: vec![0],
+            neighbours: Vec::new(),
+            costs: Vec::new(),
+            weights: kept
+                .iter()
+                .map(|&vertex| self.weights[vertex as usize])
+                .collect(),
+        };
+        for &vertex in &kept {
+            for (other, cost) in self.of_vertex(vertex as usize) {
+                if number[other as usize] != u32::MAX {
+                    rest.neighbours.push(number[other as usize]);
+                    rest.costs.push(cost);
+                }
+            }
+            rest.offsets.push(rest.neighbours.len() as u64);
+        }
+        (rest, kept)
+    }
+
     /// What a division costs: each cut edge once.
     pub fn cost(&self, part_of: &[u16]) -> u64 {
         let mut twice = 0_u64;

@@ -89,13 +89,11 @@ fn sites(graph: &WebGraph, as_json: bool) -> Result<(), Failure> {
                 .filter(move |edge| edge.0 as usize > site)
         })
         .map(|(_, cost)| u64::from(cost));
-    let total: u64 = costs.clone().sum();
+    let costs: Vec<u64> = costs.collect();
+    let total: u64 = costs.iter().sum();
     let of_weights =
         |number: usize| Percentiles::of(cut.weights().iter().map(|pair| pair[number]).collect());
-    let (degree, cost) = (
-        Percentiles::of(degrees.collect()),
-        Percentiles::of(costs.collect()),
-    );
+    let (degree, cost) = (Percentiles::of(degrees.collect()), Percentiles::of(costs));
     let (size, pages) = (of_weights(0), of_weights(1));
     if as_json {
         let value = json!({
