@@ -1,7 +1,7 @@
 //! The words that every room of Portolan shares: canonical URLs, document and host identities,
 //! links, visits, reasons and clocks. Plain data and pure functions; no IO.
 //!
-//! Layout: `id` (hashes and partitions), `url` (canonical form, SURT, registrable domain),
+//! Layout: `id` (hashes and partitions), `partitioner` (who fetches a URL), `ranker` (what comes sooner), `url` (canonical form, SURT, registrable domain),
 //! `host` (what is remembered of a server), `link` (what a page points at), `visit` (what became of a request), `reason` (why a URL was
 //! not fetched or did not succeed), `clock`.
 
@@ -9,6 +9,8 @@ mod clock;
 mod host;
 mod id;
 mod link;
+mod partitioner;
+mod ranker;
 mod reason;
 pub mod url;
 mod visit;
@@ -17,6 +19,8 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use host::{Pulse, RobotsRecord, RobotsStatus};
 pub use id::{DocId, HostId, PartitionId};
 pub use link::{Link, LinkBatch, LinkKind, Verdict};
+pub use partitioner::{FixedSiteHash, PageHash, Partitioner, SiteHash, UrlKey, jump_hash};
+pub use ranker::{BacklinkRanker, BreadthRanker, Known, MAX_CLASS, Ranker};
 pub use reason::Reason;
 pub use url::{CanonicalUrl, CanonicalUrlError, Canonicalizer};
 pub use visit::{ArchivePosition, Outcome, Truncation, Visit};

@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Demo(DemoArguments),
     #[command(subcommand)]
     Bench(BenchCommand),
+    #[command(flatten)]
+    Graph(crate::arguments_graph::GraphCommand),
 }
 
 /// Crawl from seed URLs into a directory, or go on with a crawl.
@@ -271,6 +273,7 @@ pub(crate) enum BenchCommand {
         #[arg(long)]
         json: bool,
     },
+    Graph(crate::arguments_graph::BenchGraphArguments),
     /// Feed the registry with links: CPU an observation, memory, bytes a URL
     Registry {
         #[arg(long, value_name = "N", default_value_t = 10_000_000)]

@@ -23,6 +23,7 @@ pub(crate) fn run(command: BenchCommand) -> Result<ExitCode, Failure> {
             threads,
             json,
         } => bench_crawl(hosts, pages, threads, json),
+        BenchCommand::Graph(arguments) => super::bench_graph::run(&arguments),
         BenchCommand::Registry {
             observations,
             seed,

@@ -1,11 +1,20 @@
 //! One file for each command.
 
 mod bench;
+mod bench_graph;
 mod config;
 mod crawl;
 mod demo;
+mod export;
+mod graph;
+mod graph_input;
 mod inspect;
 mod links;
+mod order;
+mod partition;
+mod partition_compare;
+mod partition_modes;
+mod rank;
 mod simweb;
 mod status;
 mod urls;
@@ -15,6 +24,7 @@ mod why;
 use std::process::ExitCode;
 
 use crate::arguments::Command;
+use crate::arguments_graph::GraphCommand;
 use crate::failure::Failure;
 
 pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
@@ -29,5 +39,12 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Simweb(arguments) => simweb::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Bench(command) => bench::run(command),
+        Command::Graph(command) => match command {
+            GraphCommand::Graph(arguments) => graph::run(&arguments),
+            GraphCommand::Partition(arguments) => partition::run(&arguments),
+            GraphCommand::Order(arguments) => order::run(&arguments),
+            GraphCommand::Rank(arguments) => rank::run(&arguments),
+            GraphCommand::Export(command) => export::run(&command),
+        },
     }
 }

@@ -1,0 +1,48 @@
+//! The Web graph: build it, cut it, compare cuts, rank its pages, replay crawls of it, and write what
+//! the next session is steered by.
+//!
+//! # Layout
+//!
+//! - `graph`: pages and links in memory, and what they look like at a glance.
+//! - `read`: text tables, WebGraph's BV files, a crawl's registry. `synthetic`: graphs from parameters.
+//! - `cut`: METIS, hashes, DSets; what a cut is worth. `compare`: the data-parallel paper's tables.
+//! - `vector`: part vectors as files and as the crawler's partitioner. `table`: the files themselves.
+//! - `rank`: PageRank, back-links, harmonic centrality; rankers for the frontier.
+//! - `replay`: crawls of a known graph, by order and by mode of exchange.
+//! - `write`: for other programs. `draw`: charts.
+
+mod compare;
+mod cut;
+mod draw;
+mod error;
+mod graph;
+mod rank;
+mod read;
+mod replay;
+mod synthetic;
+mod table;
+mod vector;
+mod write;
+
+pub use compare::{Cell, Column, CompareSettings, Comparison, compare};
+pub use cut::{
+    Bound, Cut, CutGraph, CutSettings, Cutter, DSets, Measure, Method, Unit, bounds, extension_of,
+};
+pub use draw::Chart;
+pub use error::{GraphError, Result};
+pub use graph::{
+    ASSUMED_PAGE_BYTES, ASSUMED_URL_BYTES, Components, Facts, Links, LinksBuilder, MAX_PAGE_BYTES,
+    Note, Pages, PagesBuilder, Percentiles, WebGraph,
+};
+pub use rank::{
+    LivePageRankRanker, OpicRanker, PageRank, PageRankSettings, RankTable, ScoreRanker,
+    SiteIndegreeRanker, back_links, by_score, class_of_score, harmonic, pagerank, write_rank_table,
+};
+pub use read::{SYNTHETIC_PREFIX, read_bv, read_crawl, read_files, read_tsv};
+pub use replay::{
+    CHECKPOINTS, Mode, ModeResult, ModeSettings, Order, OrderResult, Orders, draw_seeds,
+    draw_seeds_of_parts, replay_modes, replay_orders,
+};
+pub use synthetic::{SyntheticSpec, SyntheticWeb};
+pub use vector::{MAX_CLAIMS, PartVector, Unlisted, VectorPartitioner};
+pub use write::{GraphRows, write_bv, write_metis, write_parquet, write_tsv};

@@ -1,0 +1,61 @@
+//! The graph of a crawl: a page is a URL that was fetched, its size is what came over the wire.
+
+use std::collections::HashMap;
+
+use portolan_registry::{Snapshot, State, UrlFilter};
+
+use crate::error::{GraphError, Result};
+use crate::graph::{LinksBuilder, PagesBuilder, Tally, WebGraph};
+
+pub fn read_crawl(snapshot: &Snapshot) -> Result<WebGraph> {
+    let mut notes = Vec::new();
+    let mut builder = PagesBuilder::default();
+    let mut numbers: HashMap<u64, u32> = HashMap::new();
+    let mut seeds = Vec::new();
+    let filter = UrlFilter {
+        state: Some(State::Visited),
+        host: None,
+    };
+    for record in snapshot.urls(filter) {
+        let record = record?;
+        let number = u32::try_from(builder.count())
+            .map_err(|_| GraphError::Request("the crawl has too many pages".to_owned()))?;
+        let bytes = snapshot.visit(&record)?.map(|visit| visit.wire_bytes);
+        let url = portolan_model::CanonicalUrl::from_canonical(record.url.clone());
+        let host = url.as_ref().map_or(record.url.as_str(), |url| url.host());
+        builder.push(&record.url, host, bytes);
+        numbers.insert(record.doc.0, number);
+        if record.kind.is_seed() {
+            seeds.push(number);
+        }
+    }
+    if builder.count() == 0 {
+        return Err(GraphError::Request(
+            "the graph is empty: the crawl has fetched nothing yet".to_owned(),
+        ));
+    }
+    let pages = builder.finish(&mut notes)?;
+    let mut builder = LinksBuilder::new(pages.count());
+    let mut outside = Tally::default();
+    for row in snapshot.links() {
+        let (from, targets) = row?;
+        let from = numbers.get(&from.0);
+        for target in targets {
+            match (from, numbers.get(&target.0)) {
+                (Some(&from), Some(&to)) => builder.push(from, to),
+                _ => outside.add(|| format!("{target:?}")),
+            }
+        }
+    }
+    outside.note(
+        "links to URLs that were not fetched; they are left out",
+        &mut notes,
+    );
+    let links = super::bv::finish_links(builder, &mut notes);
+    Ok(WebGraph {
+        pages,
+        links,
+        seeds,
+        notes,
+    })
+}

@@ -1,0 +1,97 @@
+//! The frontier's rule without its disk: better classes first, then in order of arrival.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use portolan_model::Ranker;
+
+use crate::graph::WebGraph;
+
+const UNKNOWN: u64 = u64::MAX;
+
+pub(super) struct Frontier {
+    heap: BinaryHeap<(u8, Reverse<u64>, u32)>,
+    class: Vec<u8>,
+    arrival: Vec<u64>,
+    fetched: Vec<bool>,
+    next_arrival: u64,
+}
+
+impl Frontier {
+    fn new(pages: u32) -> Self {
+        let pages = pages as usize;
+        Self {
+            heap: BinaryHeap::new(),
+            class: vec![0; pages],
+            arrival: vec![UNKNOWN; pages],
+            fetched: vec![false; pages],
+            next_arrival: 0,
+        }
+    }
+
+    fn put(&mut self, page: u32, class: u8) {
+        let at = page as usize;
+        if self.fetched[at] {
+            return;
+        }
+        if self.arrival[at] == UNKNOWN {
+            self.arrival[at] = self.next_arrival;
+            self.next_arrival += 1;
+        } else if self.class[at] == class {
+            return;
+        }
+        self.class[at] = class;
+        self.heap.push((class, Reverse(self.arrival[at]), page));
+    }
+
+    fn knows(&self, page: u32) -> bool {
+        self.arrival[page as usize] != UNKNOWN
+    }
+
+    fn take(&mut self) -> Option<u32> {
+        while let Some((class, _, page)) = self.heap.pop() {
+            let at = page as usize;
+            // What was pushed under another class is stale.
+            if !self.fetched[at] && self.class[at] == class {
+                self.fetched[at] = true;
+                return Some(page);
+            }
+        }
+        None
+    }
+}
+
+/// The pages in the order in which one crawler fetches them.
+pub(super) fn replay(graph: &WebGraph, seeds: &[u32], ranker: &mut dyn Ranker) -> Vec<u32> {
+    let pages = &graph.pages;
+    let mut frontier = Frontier::new(pages.count());
+    let mut counts = vec![0_u32; pages.count() as usize];
+    for &seed in seeds {
+        frontier.put(seed, ranker.class(pages.numbered(seed), 0));
+    }
+    let mut order = Vec::new();
+    let mut links = Vec::new();
+    let mut changed = Vec::new();
+    while let Some(page) = frontier.take() {
+        order.push(page);
+        links.clear();
+        links.extend(graph.links.of(page).iter().map(|&to| pages.numbered(to)));
+        changed.clear();
+        ranker.fetched(pages.numbered(page), &links, &mut changed);
+        for &to in graph.links.of(page) {
+            counts[to as usize] += 1;
+            if !frontier.knows(to) {
+                let class = ranker.class(pages.numbered(to), counts[to as usize]);
+                frontier.put(to, class);
+            }
+        }
+        for doc in &changed {
+            let to = doc.0 as u32;
+            if frontier.knows(to) {
+                let class = ranker.class(pages.numbered(to), counts[to as usize]);
+                frontier.put(to, class);
+            }
+        }
+    }
+    order
+}

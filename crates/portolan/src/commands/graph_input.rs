@@ -1,0 +1,72 @@
+//! What the commands that work on a graph share: reading it, saying what was odd, lining up tables.
+
+use std::path::Path;
+
+use portolan_crawl::Crawl;
+use portolan_partition::{Chart, GraphError, WebGraph, read_crawl, read_files};
+
+use super::inspect;
+use crate::arguments_graph::GraphInput;
+use crate::failure::Failure;
+
+impl From<GraphError> for Failure {
+    fn from(error: GraphError) -> Self {
+        match error {
+            GraphError::Request(_) | GraphError::Input { .. } => Failure::usage(error),
+            other => Failure::failed(other),
+        }
+    }
+}
+
+/// The graph; what was odd in it goes to stderr.
+pub(super) fn read(input: &GraphInput) -> Result<WebGraph, Failure> {
+    let graph = match input.input.as_slice() {
+        [dir] if Crawl::exists(dir) => read_crawl(&inspect::open(dir)?)?,
+        paths => read_files(paths)?,
+    };
+    for note in &graph.notes {
+        eprintln!("note: {note}");
+    }
+    Ok(graph)
+}
+
+/// Columns to the right, except the first.
+pub(super) fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|text| text.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, text) in row.iter().enumerate() {
+            let width = widths[column];
+            if column == 0 {
+                line.push_str(&format!("{text:<width$}"));
+            } else {
+                line.push_str(&format!("  {text:>width$}"));
+            }
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.2}", 100.0 * share)
+}
+
+pub(super) fn draw(dir: &Path, name: &str, chart: &Chart) -> Result<(), Failure> {
+    let path = dir.join(format!("{name}.svg"));
+    std::fs::create_dir_all(dir)
+        .and_then(|()| std::fs::write(&path, chart.svg()))
+        .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    eprintln!("drawn: {}", path.display());
+    Ok(())
+}
