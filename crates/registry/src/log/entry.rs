@@ -8,10 +8,6 @@ use portolan_model::{
 
 /// One step of a partition's history. The state of a partition is a function of these alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all entries are visits, so a box would cost and save nothing"
-)]
 pub enum Entry {
     /// Seeds (`source` is `None`), or links forwarded from another partition's visit: folded
     /// exactly once by (source partition, source sequence number).
