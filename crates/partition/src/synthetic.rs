@@ -40,6 +40,12 @@ const ASSUMED_MEAN_BYTES: u64 = 16_384;
 const PAGES_A_SITE: u32 = 58;
 /// Out-degrees are between none and this many times the mean.
 const MAX_OUT_FACTOR: f64 = 50.0;
+/// Makes up for that limit.
+const OUT_CORRECTION: f64 = 1.06;
+/// Rounds of drawing, until a page has as many different links as it should.
+const MAX_DRAWS: u32 = 8;
+/// How far beside a page its neighbours are.
+const NEIGHBOURS: u32 = 64;
 /// Top-level domains with their shares, in percent.
 const EXTENSIONS: &[(&str, u64)] = &[
     ("com", 46),
@@ -214,34 +220,70 @@ impl SyntheticWeb {
         (bytes as u64).clamp(1, MAX_PAGE_BYTES)
     }
 
-    /// Its links, with repetitions, in no order.
+    /// Its links, sorted, each once, none to itself.
     pub fn links(&self, page: u32, row: &mut Vec<u32>) {
         row.clear();
         let mut dice = Dice::of(self.spec.seed, u64::from(page));
-        // Pareto with exponent 2.5 above half of its mean has the mean wanted.
-        let out = self.mean_out / 3.0 * dice.unit().max(1e-9).powf(-1.0 / 1.5);
+        // Pareto with exponent 2.5 above a third of its mean has the mean wanted; a little more, for
+        // what the largest are cut by.
+        let out = OUT_CORRECTION * self.mean_out / 3.0 * dice.unit().max(1e-9).powf(-1.0 / 1.5);
         let out = out.min(self.mean_out * MAX_OUT_FACTOR);
-        let count = out as u32 + u32::from(dice.unit() < out.fract());
+        let wanted = out as usize + usize::from(dice.unit() < out.fract());
+        let wanted = wanted.min(self.spec.pages as usize - 1);
         let site = self.site(page);
         let (first, after) = (self.starts[site as usize], self.starts[site as usize + 1]);
+        // How many stay is settled first: drawing again what was drawn twice must not change it.
+        let stay = (0..wanted)
+            .filter(|_| dice.unit() < self.spec.within)
+            .count()
+            .min((after - first) as usize - 1);
+        self.draw(row, stay, page, || {
+            self.inside(&mut dice, page, first, after)
+        });
+        let mut next = page;
+        while row.len() < stay {
+            // A small site: whoever is next.
+            next = if next + 1 == after { first } else { next + 1 };
+            if let Err(place) = row.binary_search(&next) {
+                row.insert(place, next);
+            }
+        }
+        self.draw(row, wanted, page, || self.outside(&mut dice));
+    }
+
+    /// Draws until the row has so many different pages, or for long enough.
+    fn draw(&self, row: &mut Vec<u32>, wanted: usize, page: u32, mut target: impl FnMut() -> u32) {
+        for _ in 0..MAX_DRAWS {
+            if row.len() >= wanted {
+                return;
+            }
+            for _ in row.len()..wanted {
+                row.push(target());
+            }
+            row.sort_unstable();
+            row.dedup();
+            row.retain(|&to| to != page);
+        }
+    }
+
+    fn inside(&self, dice: &mut Dice, page: u32, first: u32, after: u32) -> u32 {
         let size = after - first;
-        for _ in 0..count {
-            let to = if size > 1 && dice.unit() < self.spec.within {
-                if dice.unit() < 0.5 {
-                    // Up: the home page and those near it.
-                    first + self.rank(&mut dice, size)
-                } else {
-                    // Beside: neighbours in the site's own order.
-                    let step = 1 + self.rank(&mut dice, size.min(64));
-                    first + ((page - first) + step) % size
-                }
-            } else if dice.unit() < 0.5 {
-                // Home pages of other sites.
-                self.starts[self.scattered(&mut dice, self.sites()) as usize]
-            } else {
-                self.scattered(&mut dice, self.spec.pages)
-            };
-            row.push(to);
+        if dice.unit() < 0.5 {
+            // Up: the home page and those near it.
+            first + self.rank(dice, size)
+        } else {
+            // Beside: neighbours in the site's own order.
+            let step = 1 + self.rank(dice, size.min(NEIGHBOURS));
+            first + ((page - first) + step) % size
+        }
+    }
+
+    fn outside(&self, dice: &mut Dice) -> u32 {
+        if dice.unit() < 0.5 {
+            // Home pages.
+            self.starts[self.scattered(dice, self.sites()) as usize]
+        } else {
+            self.scattered(dice, self.spec.pages)
         }
     }
 
@@ -305,5 +347,62 @@ impl Dice {
 
     pub(crate) fn below(&mut self, n: u32) -> u32 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Facts;
+
+    #[test]
+    fn a_graph_is_as_its_parameters_say() {
+        let graph = SyntheticSpec::parse("pages=50000,links=500000,sites=1000,seed=4")
+            .and_then(|spec| spec.graph())
+            .expect("a graph");
+        let facts = Facts::of(&graph);
+        assert_eq!((facts.pages, facts.sites), (50_000, Some(1_000)));
+        assert!((450_000..550_000).contains(&facts.links), "{}", facts.links);
+        let within = facts.links_within_sites.expect("sites") as f64 / facts.links as f64;
+        assert!((0.65..0.85).contains(&within), "{within}");
+        let tail = facts.in_degree.tail_exponent.expect("a tail");
+        assert!((1.7..3.2).contains(&tail), "{tail}");
+        let sizes = facts.pages_of_a_site.expect("sites");
+        assert!(sizes.max > 20 * sizes.median, "{sizes:?}");
+        let mean = facts.bytes / facts.pages;
+        assert!((14_000..19_000).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn the_same_seed_is_the_same_graph_and_another_is_not() {
+        let graph = |seed| {
+            SyntheticSpec {
+                pages: 500,
+                links: 2_000,
+                seed,
+                ..Default::default()
+            }
+            .graph()
+            .expect("a graph")
+        };
+        assert_eq!(graph(1).links, graph(1).links);
+        assert_ne!(graph(1).links, graph(2).links);
+    }
+
+    #[test]
+    fn tiny_graphs_are_possible() {
+        for pages in 1..12 {
+            for sites in [1, 3, 50] {
+                let graph = SyntheticSpec {
+                    pages,
+                    links: 40,
+                    sites,
+                    ..Default::default()
+                }
+                .graph()
+                .expect("a graph");
+                assert_eq!(graph.pages.count(), pages);
+            }
+        }
     }
 }

@@ -95,3 +95,39 @@ pub(super) fn replay(graph: &WebGraph, seeds: &[u32], ranker: &mut dyn Ranker) -
     }
     order
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{LinksBuilder, PagesBuilder};
+    use portolan_model::{BacklinkRanker, BreadthRanker};
+
+    fn graph(pages: u32, links: &[(u32, u32)]) -> WebGraph {
+        let mut builder = LinksBuilder::new(pages);
+        for &(from, to) in links {
+            builder.push(from, to);
+        }
+        WebGraph {
+            pages: PagesBuilder::nameless(pages)
+                .finish(&mut Vec::new())
+                .expect("pages"),
+            links: builder.finish().0,
+            seeds: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_second_back_link_puts_a_page_before_those_that_came_earlier() {
+        let graph = graph(5, &[(0, 1), (0, 2), (0, 3), (1, 3)]);
+        assert_eq!(replay(&graph, &[0], &mut BreadthRanker), [0, 1, 2, 3]);
+        assert_eq!(replay(&graph, &[0], &mut BacklinkRanker), [0, 1, 3, 2]);
+    }
+
+    #[test]
+    fn within_a_class_the_first_known_is_the_first_fetched() {
+        // Both 3 and 2 come to two back-links; 2 was known first.
+        let graph = graph(5, &[(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 4)]);
+        assert_eq!(replay(&graph, &[0], &mut BacklinkRanker), [0, 1, 2, 3, 4]);
+    }
+}

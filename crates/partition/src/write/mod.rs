@@ -54,8 +54,5 @@ impl GraphRows for SyntheticWeb {
 
     fn row(&self, page: u32, row: &mut Vec<u32>) {
         self.links(page, row);
-        row.sort_unstable();
-        row.dedup();
-        row.retain(|&to| to != page);
     }
 }
