@@ -5,6 +5,11 @@ use super::CutGraph;
 
 /// Each pass looks at all vertices of overloaded parts; what cannot be mended in so many stays.
 const MAX_PASSES: usize = 12;
+/// Swaps look at all pairs; larger graphs have enough light vertices to move.
+const MAX_SWAP_VERTICES: usize = 4_096;
+const MAX_SWAPS: usize = 100;
+/// Less is a rounding error, and could go round in circles.
+const MIN_GAIN: f64 = 1e-9;
 
 pub(super) struct Balancer<'a> {
     graph: &'a CutGraph,
@@ -52,7 +57,48 @@ impl<'a> Balancer<'a> {
                 break;
             }
         }
+        if self.graph.vertices() <= MAX_SWAP_VERTICES {
+            let mut swaps = 0;
+            while !self.is_balanced() && swaps < MAX_SWAPS && self.swap() {
+                swaps += 1;
+            }
+        }
         (self.is_balanced(), self.moved)
+    }
+
+    /// Where nothing fits by itself, two vertices may change places: the pair that takes most from the
+    /// worst part's excess without giving as much to the other. Was there one?
+    fn swap(&mut self) -> bool {
+        let worst = (0..self.loads.len()).max_by(|&a, &b| {
+            self.excess(&self.loads[a])
+                .total_cmp(&self.excess(&self.loads[b]))
+        });
+        let Some(worst) = worst else { return false };
+        let (ours, others): (Vec<usize>, Vec<usize>) = (0..self.graph.vertices())
+            .partition(|&vertex| usize::from(self.part_of[vertex]) == worst);
+        let mut best: Option<(f64, usize, usize)> = None;
+        for &vertex in &ours {
+            let without = minus(&self.loads[worst], &self.graph.weights[vertex]);
+            for &other in &others {
+                let part = usize::from(self.part_of[other]);
+                let before = self.excess(&self.loads[worst]) + self.excess(&self.loads[part]);
+                let mut here = without;
+                add(&mut here, &self.graph.weights[other]);
+                let mut there = minus(&self.loads[part], &self.graph.weights[other]);
+                add(&mut there, &self.graph.weights[vertex]);
+                let gain = before - self.excess(&here) - self.excess(&there);
+                if gain > MIN_GAIN && best.is_none_or(|best| gain > best.0) {
+                    best = Some((gain, vertex, other));
+                }
+            }
+        }
+        let Some((_, vertex, other)) = best else {
+            return false;
+        };
+        let part = self.part_of[other];
+        self.go(vertex, part);
+        self.go(other, worst as u16);
+        true
     }
 
     fn is_balanced(&self) -> bool {
@@ -185,4 +231,36 @@ fn add(load: &mut [u64; 2], weight: &[u64; 2]) {
 
 fn minus(load: &[u64; 2], weight: &[u64; 2]) -> [u64; 2] {
     [load[0] - weight[0], load[1] - weight[1]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weighted(weights: &[[u64; 2]]) -> CutGraph {
+        CutGraph {
+            offsets: vec![0; weights.len() + 1],
+            neighbours: Vec::new(),
+            costs: Vec::new(),
+            weights: weights.to_vec(),
+        }
+    }
+
+    #[test]
+    fn light_vertices_move_out_of_heavy_parts() {
+        let graph = weighted(&[[10, 1]; 20]);
+        let mut part_of = vec![0; 20];
+        let (balanced, moved) = Balancer::new(&graph, 4, 0.05, &mut part_of).run();
+        assert!(balanced);
+        assert_eq!(moved, 15);
+    }
+
+    #[test]
+    fn vertices_change_places_where_none_fits_alone() {
+        // Bytes and requests are heavy in different vertices: only a swap evens out both.
+        let graph = weighted(&[[10, 1], [10, 1], [1, 10], [1, 10]]);
+        let mut part_of = vec![0, 0, 1, 1];
+        let (balanced, _) = Balancer::new(&graph, 2, 0.05, &mut part_of).run();
+        assert!(balanced, "{part_of:?}");
+    }
 }
