@@ -211,6 +211,6 @@ pub(crate) fn excuse(graph: &WebGraph, cell: &Cell, tolerance: f64) -> String {
     } else if bound.requests > tolerance {
         impossible(bound.requests, "requests", &bound.heaviest_by_requests)
     } else {
-        format!("{missed}; the graph is too small or too skewed for this many parts.")
+        format!("{missed}; no better one was found, which does not say that there is none.")
     }
 }

@@ -142,7 +142,7 @@ fn tell(
         let limit = percent(settings.tolerance);
         if possible {
             println!(
-                "not within {limit} %: the graph is too small or too skewed for {} parts",
+                "not within {limit} %: no better cut into {} parts was found, which does not say that there is none",
                 settings.parts
             );
         } else {
