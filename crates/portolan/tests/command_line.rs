@@ -352,8 +352,15 @@ fn every_kind_of_scope() {
     let any = hosts_of("any", "http://h0.sim.test/");
     assert_eq!(any.len(), domain.len(), "all of this Web is one domain");
     let below = "http://h0.sim.test/d0/";
-    let seed = host.iter().find(|u| u.starts_with(below));
-    let prefix = hosts_of("prefix", seed.expect("a page below /d0/"));
+    let links = harness::ask(&site.path("scope-host"), &["links", "--json"]).json_lines();
+    let is_below = |link: &serde_json::Value, end: &str| {
+        let url = text(link, end);
+        url.starts_with(below) && host.iter().any(|visited| visited == url)
+    };
+    let link = links
+        .iter()
+        .find(|link| is_below(link, "from") && is_below(link, "to"));
+    let prefix = hosts_of("prefix", text(link.expect("a link below /d0/"), "from"));
     assert!(
         prefix.len() > 1 && prefix.iter().all(|u| u.starts_with(below)),
         "{prefix:?}"
