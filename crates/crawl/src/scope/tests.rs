@@ -349,13 +349,16 @@ fn wrong_settings_are_named_in_one_sentence() {
     });
     assert_eq!(
         patterns,
-        "the setting 'exclude' holds '(broken', which is not a regular expression: unclosed group"
+        "--exclude (setting scope.exclude) '(broken' is not a regular expression: unclosed group"
     );
     let huge = error(ScopeSettings {
         include: strings(&[r"(\w{1000}){1000}"]),
         ..Default::default()
     });
-    assert!(huge.starts_with("the setting 'include' holds"), "{huge}");
+    assert!(
+        huge.starts_with("--include (setting scope.include) "),
+        "{huge}"
+    );
     let priority = error(ScopeSettings {
         priorities: vec![PriorityRule {
             pattern: "*".into(),
@@ -363,7 +366,7 @@ fn wrong_settings_are_named_in_one_sentence() {
         }],
         ..Default::default()
     });
-    assert!(priority.starts_with("the setting 'priorities' holds '*'"));
+    assert!(priority.starts_with("setting scope.priorities '*' is not"));
     for site in [
         "",
         "http://x/",
