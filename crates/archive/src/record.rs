@@ -76,14 +76,23 @@ impl RecordBuilder {
     ) -> Built {
         let url = one_word(capture.url);
         let ids = self.ids.next(capture);
-        let payload_sha1 = capture.sha1.unwrap_or_else(|| digest::sha1(capture.body));
-        let mut out = Vec::with_capacity(capture.body.len() / 3 + 2048);
+        let mut out = Vec::with_capacity(capture.body.len() / 2 + 4096);
 
         self.head.clear();
         let (head, status) = (capture.response_head, capture.status);
         push_stored_head(&mut self.head, head, status, payload_bytes);
+        let (found_sha1, block_sha1) = match first {
+            None => digest::payload_and_block(&self.head, capture.body),
+            // The block of a revisit is its head alone.
+            Some(_) => (digest::sha1(capture.body), digest::sha1(&self.head)),
+        };
+        let payload_sha1 = capture.sha1.unwrap_or(found_sha1);
+        let digests = Digests {
+            payload: &digest::labelled(&payload_sha1),
+            block: &digest::labelled(&block_sha1),
+        };
         let (response_length, index_start) =
-            self.push_response(&mut out, capture, &url, first, ids, &payload_sha1);
+            self.push_response(&mut out, capture, &url, first, ids, digests);
         let mut records = 2;
         if !capture.request_head.is_empty() {
             self.push_request(&mut out, capture, &url, ids);
@@ -109,16 +118,10 @@ impl RecordBuilder {
         url: &str,
         first: Option<&SeenRecord>,
         ids: VisitIds,
-        payload_sha1: &[u8; 20],
+        digests: Digests<'_>,
     ) -> (usize, String) {
         let head = HttpHead::parse(&self.head);
         let body = if first.is_some() { &[] } else { capture.body };
-        let mut block_digest = sha1::Sha1::default();
-        sha1::Digest::update(&mut block_digest, &self.head);
-        sha1::Digest::update(&mut block_digest, body);
-        let block_sha1 = sha1::Digest::finalize(block_digest).into();
-        let payload_digest = digest::labelled(payload_sha1);
-
         let record = &mut self.plain;
         let kind = if first.is_some() {
             "revisit"
@@ -136,8 +139,8 @@ impl RecordBuilder {
             push_field(record, "WARC-Refers-To-Target-URI", &one_word(&first.url));
             push_date(record, "WARC-Refers-To-Date", first.at_ms);
         }
-        push_field(record, "WARC-Payload-Digest", &payload_digest);
-        push_field(record, "WARC-Block-Digest", &digest::labelled(&block_sha1));
+        push_field(record, "WARC-Payload-Digest", digests.payload);
+        push_field(record, "WARC-Block-Digest", digests.block);
         if let Some(truncation) = capture.truncated {
             push_field(record, "WARC-Truncated", truncation.name());
         }
@@ -161,7 +164,7 @@ impl RecordBuilder {
                 head.media_type()
             },
             status: Some(&head.status),
-            digest: &payload_digest,
+            digest: digests.payload,
         });
         let packing = if !self.recompress_encoded && first.is_none() && is_packed(&head) {
             Packing::Store
@@ -258,6 +261,12 @@ pub(crate) fn warcinfo(
     push_field(&mut record, "Content-Type", "application/warc-fields");
     end_record(&mut record, &[&fields]);
     record
+}
+
+/// Digests of a response, labelled.
+struct Digests<'a> {
+    payload: &'a str,
+    block: &'a str,
 }
 
 /// Ids of the records of one visit: the same number but for its last bits.

@@ -105,33 +105,27 @@ impl Archivist {
         Ok(())
     }
 
-    /// Wait for the first finished entry, then for more: until the batch is large, old, or a
-    /// worker has nothing to do. `false`: no more will come.
+    /// Wait for the first finished entry, then for more: until the batch is old, or somebody waits for
+    /// it. Entries that come meanwhile wake nobody. `false`: no more will come.
     async fn gather(&mut self, batch: &mut Vec<Finished>) -> bool {
         let shared = Arc::clone(&self.shared);
-        let settings = &shared.settings.archive;
         let first = tokio::select! {
             biased;
             first = self.inbox.recv() => first,
             () = shared.closing.notified() => None,
         };
         let Some(first) = first else { return false };
-        let mut bytes = size_of(&first);
         batch.push(first);
-        let deadline = Instant::now() + Duration::from_millis(settings.commit_ms);
-        while bytes < settings.commit_bytes && batch.len() < FINISHED_QUEUE {
-            tokio::select! {
-                biased;
-                next = self.inbox.recv() => match next {
-                    Some(next) => {
-                        bytes += size_of(&next);
-                        batch.push(next);
-                    }
-                    None => break,
-                },
-                () = shared.hungry.notified() => break,
-                () = tokio::time::sleep_until(deadline) => break,
-            }
+        let patience = Duration::from_millis(shared.settings.archive.commit_ms);
+        tokio::select! {
+            biased;
+            () = shared.commit_now.notified() => {}
+            () = tokio::time::sleep(patience) => {}
+        }
+        while batch.len() < FINISHED_QUEUE
+            && let Ok(next) = self.inbox.try_recv()
+        {
+            batch.push(next);
         }
         true
     }
@@ -247,11 +241,4 @@ impl Copyable {
             },
         }
     }
-}
-
-fn size_of(finished: &Finished) -> usize {
-    finished
-        .record
-        .as_ref()
-        .map_or(0, |record| record.built.bytes() as usize)
 }

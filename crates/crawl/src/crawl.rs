@@ -181,7 +181,7 @@ impl Crawl {
             finished,
             room: Arc::new(Semaphore::new(ROOM_KIB)),
             large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
-            hungry: Notify::new(),
+            commit_now: Notify::new(),
             closing: Notify::new(),
             outstanding: AtomicU64::new(0),
             folded: AtomicU64::new(0),

@@ -15,6 +15,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::mapper::NameDrop;
 use crate::scope::Scope;
 
+/// Room made beforehand for a packed link, and for the links of a page to one other partition.
+const USUAL_LINK_BYTES: usize = 64;
+const USUAL_FORWARD_BYTES: usize = 512;
+
 /// Raw links of one page, distinct, in the order found. Reused from page to page.
 #[derive(Debug, Default)]
 pub(crate) struct RawLinks {
@@ -66,6 +70,10 @@ impl RawLinks {
         });
     }
 
+    fn len(&self) -> usize {
+        self.spans.len()
+    }
+
     fn iter(&self) -> impl Iterator<Item = (&str, LinkKind, bool)> {
         self.spans.iter().map(|s| {
             (
@@ -114,7 +122,7 @@ impl PageLinks {
         {
             Some((_, batch)) => batch.push(link),
             None => {
-                let mut batch = LinkBatch::new(from);
+                let mut batch = LinkBatch::with_room(from, USUAL_FORWARD_BYTES);
                 batch.push(link);
                 self.forwards.push((owner, batch));
             }
@@ -160,7 +168,11 @@ impl LinkSorter {
         raw: &RawLinks,
         scope: &RwLockReadGuard<'_, Scope>,
     ) -> PageLinks {
-        let mut links = PageLinks::none(Some(page.doc));
+        let mut links = PageLinks {
+            own: LinkBatch::with_room(Some(page.doc), raw.len() * USUAL_LINK_BYTES),
+            forwards: Vec::new(),
+            targets: Vec::with_capacity(raw.len()),
+        };
         self.distinct.clear();
         // A page's link to itself says nothing about it.
         self.distinct.insert(page.doc.0);

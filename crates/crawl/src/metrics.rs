@@ -1,7 +1,8 @@
 //! Counters that are always on: what the progress display, the report and the benchmark show.
 //! Written by workers and the archivist, read by anyone. CPU time by stage comes from the thread's
-//! CPU clock, read a handful of times a page.
+//! CPU clock. To read it is a system call, so of what happens to every page a sample is timed.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,6 +30,15 @@ pub(crate) enum Stage {
     Fold = 5,
     /// Choosing hosts and URLs.
     Choose = 6,
+}
+
+/// One call in so many is timed where a stage runs for every page.
+const SAMPLE_EVERY: u32 = 16;
+
+thread_local! {
+    /// Calls of each stage on this thread: a count for each, because stages follow each other in a
+    /// fixed order, and one count for all would always meet the same ones.
+    static CALLS: [Cell<u32>; STAGES.len()] = const { [const { Cell::new(0) }; STAGES.len()] };
 }
 
 pub(crate) const STAGES: [(Stage, &str); 7] = [
@@ -59,12 +69,32 @@ impl Metrics {
         counter.fetch_add(by, Ordering::Relaxed);
     }
 
-    /// Run `work` and put its CPU time down to `stage`.
+    /// Run `work` and put its CPU time down to `stage`. For what runs a few hundred times a second at
+    /// most.
     pub(crate) fn timed<T>(&self, stage: Stage, work: impl FnOnce() -> T) -> T {
         let before_ns = thread_cpu_ns();
         let result = work();
         self.stage_ns[stage as usize]
             .fetch_add(thread_cpu_ns().saturating_sub(before_ns), Ordering::Relaxed);
+        result
+    }
+
+    /// The same for what runs for every page: some calls are timed and stand for the others.
+    pub(crate) fn sampled<T>(&self, stage: Stage, work: impl FnOnce() -> T) -> T {
+        let calls = CALLS.with(|calls| {
+            let calls = &calls[stage as usize];
+            calls.set(calls.get().wrapping_add(1));
+            calls.get()
+        });
+        // Not the first: it meets cold caches, and would count for many.
+        if calls % SAMPLE_EVERY != SAMPLE_EVERY / 2 {
+            return work();
+        }
+        let before_ns = thread_cpu_ns();
+        let result = work();
+        let spent_ns = thread_cpu_ns().saturating_sub(before_ns);
+        self.stage_ns[stage as usize]
+            .fetch_add(spent_ns * u64::from(SAMPLE_EVERY), Ordering::Relaxed);
         result
     }
 

@@ -140,7 +140,7 @@ impl Workbench {
                 record: None,
             };
         }
-        let record = shared.metrics.timed(Stage::Record, || {
+        let record = shared.metrics.sampled(Stage::Record, || {
             self.record(shared, fetched, response, &visit, &links)
         });
         Processed {
@@ -161,7 +161,7 @@ impl Workbench {
     ) -> PageLinks {
         let settings = &shared.settings;
         let metrics = &shared.metrics;
-        let body = metrics.timed(Stage::Decode, || {
+        let body = metrics.sampled(Stage::Decode, || {
             decode_body(response, settings.http.max_decoded_bytes)
         });
         visit.body_bytes = body.len() as u64;
@@ -172,7 +172,7 @@ impl Workbench {
             }
         }
         self.raw.clear();
-        let facts = metrics.timed(Stage::Scan, || self.read(settings, fetched, mime, &body));
+        let facts = metrics.sampled(Stage::Scan, || self.read(settings, fetched, mime, &body));
         if settings.robots.meta {
             directives |= facts.directives;
         }
@@ -182,7 +182,7 @@ impl Workbench {
             .unwrap_or_default();
         visit.title = cut(&facts.title, MAX_FIELD_BYTES).to_owned();
         visit.simhash = facts.simhash;
-        let links = metrics.timed(Stage::Links, || {
+        let links = metrics.sampled(Stage::Links, || {
             let base = facts
                 .base
                 .and_then(|href| self.canonicalizer.resolve(fetched.url, &href).ok());

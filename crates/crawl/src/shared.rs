@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use portolan_model::{Clock, PartitionId};
 use portolan_net::{Connector, Mapping};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::budget::{Budget, StoppedBy};
@@ -33,8 +34,8 @@ pub(crate) struct Shared {
     pub(crate) room: Arc<Semaphore>,
     /// Places for bodies that are not small.
     pub(crate) large_bodies: Arc<Semaphore>,
-    /// A worker has nothing to fetch: don't wait for more before committing.
-    pub(crate) hungry: Notify,
+    /// A worker has nothing to fetch, or nowhere to put what it fetched: commit what there is.
+    pub(crate) commit_now: Notify,
     /// Everything is folded: the archivist may end.
     pub(crate) closing: Notify,
     /// Entries handed to the archivist, or delivered by it, that are not folded yet.
@@ -83,10 +84,30 @@ impl Shared {
     pub(crate) async fn hand_over(&self, mut finished: Finished) {
         if let Some(record) = &finished.record {
             let kib = (record.built.bytes() as usize / 1024 + 1).min(ROOM_KIB) as u32;
-            finished.room = Arc::clone(&self.room).acquire_many_owned(kib).await.ok();
+            let room = Arc::clone(&self.room);
+            finished.room = match room.try_acquire_many_owned(kib) {
+                Ok(room) => Some(room),
+                Err(_) => {
+                    self.commit_now.notify_one();
+                    let room = Arc::clone(&self.room);
+                    room.acquire_many_owned(kib).await.ok()
+                }
+            };
+            let waiting_bytes = (ROOM_KIB - self.room.available_permits()) * 1024;
+            if waiting_bytes >= self.settings.archive.commit_bytes {
+                self.commit_now.notify_one();
+            }
         }
         self.outstanding.fetch_add(1, Ordering::SeqCst);
-        if self.finished.send(finished).await.is_err() {
+        let sent = match self.finished.try_send(finished) {
+            Ok(()) => true,
+            Err(TrySendError::Full(finished)) => {
+                self.commit_now.notify_one();
+                self.finished.send(finished).await.is_ok()
+            }
+            Err(TrySendError::Closed(_)) => false,
+        };
+        if !sent {
             // The archivist is gone, which only happens after a failure that is already recorded.
             self.outstanding.fetch_sub(1, Ordering::SeqCst);
         }

@@ -106,7 +106,7 @@ impl Visitor {
                 break;
             }
             let host = self.turn.host;
-            let due = self.shared.metrics.timed(Stage::Choose, || {
+            let due = self.shared.metrics.sampled(Stage::Choose, || {
                 self.worker.with(self.slot, |p| p.next_url(host))
             })?;
             let Some(due) = due else { break };

@@ -178,7 +178,7 @@ impl Worker {
             .iter_mut()
             .find(|partition| partition.id() == delivery.partition)
             .expect("entries are delivered to their partition's owner");
-        self.shared.metrics.timed(Stage::Fold, || {
+        self.shared.metrics.sampled(Stage::Fold, || {
             partition.apply(delivery.seq, &delivery.entry)
         })?;
         self.shared.folded.fetch_add(1, Ordering::SeqCst);
@@ -195,7 +195,7 @@ impl Worker {
         let slots = self.partitions.borrow().len();
         for slot in 0..slots {
             let open = !shared.budget.is_stopping() && self.turns.get() < self.max_turns;
-            shared.metrics.timed(Stage::Fold, || {
+            shared.metrics.sampled(Stage::Fold, || {
                 self.with(slot, |partition| {
                     partition.tend(open && self.is_hungry(partition, now_ms))
                 })
@@ -206,7 +206,7 @@ impl Worker {
             while self.turns.get() < self.max_turns {
                 let turn = shared
                     .metrics
-                    .timed(Stage::Choose, || self.with(slot, |p| p.begin_turn(now_ms)))?;
+                    .sampled(Stage::Choose, || self.with(slot, |p| p.begin_turn(now_ms)))?;
                 let Some(turn) = turn else { break };
                 self.turns.set(self.turns.get() + 1);
                 turns.spawn_local(turn::run(Rc::clone(self), slot, turn));
@@ -216,7 +216,7 @@ impl Worker {
             }
         }
         if self.turns.get() == 0 && shared.outstanding.load(Ordering::Relaxed) > 0 {
-            shared.hungry.notify_one();
+            shared.commit_now.notify_one();
         }
         if now_ms >= self.sweep_at_ms.get() {
             self.sweep_at_ms.set(now_ms + SWEEP_EVERY_MS);

@@ -115,6 +115,14 @@ impl LinkBatch {
         }
     }
 
+    /// Grows no more until `bytes` bytes of packed links are in it.
+    pub fn with_room(from: Option<DocId>, bytes: usize) -> Self {
+        Self {
+            bytes: Vec::with_capacity(bytes),
+            ..Self::new(from)
+        }
+    }
+
     pub fn from(&self) -> Option<DocId> {
         self.from
     }
@@ -132,11 +140,23 @@ impl LinkBatch {
             Verdict::Crawl { priority } => (0, priority),
             Verdict::Exclude(reason) => (reason as u8, 0),
         };
-        self.bytes
-            .extend_from_slice(&[link.kind as u8, verdict, priority as u8, link.hops]);
-        self.bytes.extend_from_slice(&link.depth.to_le_bytes());
-        self.bytes
-            .extend_from_slice(&(link.url.len() as u32).to_le_bytes());
+        let [depth_low, depth_high] = link.depth.to_le_bytes();
+        let [a, b, c, d] = (link.url.len() as u32).to_le_bytes();
+        let kind = link.kind as u8;
+        let header: [u8; LINK_HEADER_BYTES] = [
+            kind,
+            verdict,
+            priority as u8,
+            link.hops,
+            depth_low,
+            depth_high,
+            a,
+            b,
+            c,
+            d,
+        ];
+        self.bytes.reserve(LINK_HEADER_BYTES + link.url.len());
+        self.bytes.extend_from_slice(&header);
         self.bytes.extend_from_slice(link.url.as_bytes());
         self.count += 1;
     }

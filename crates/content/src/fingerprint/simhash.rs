@@ -55,7 +55,7 @@ impl Simhash {
         while !rest.is_empty() {
             if self.word_len == 0 && matches!(self.expect, Expect::Anything) {
                 let taken = match *rest {
-                    [0..0x80, ..] => self.push_block(rest),
+                    [0..0x80, ..] => self.push_blocks(rest),
                     _ => self.push_characters(rest),
                 };
                 rest = &rest[taken..];
@@ -98,27 +98,48 @@ impl Simhash {
         }
     }
 
-    /// Takes the words that end within the first block of `text`, before any byte outside of ASCII, and
-    /// returns how many bytes they and what separates them take.
-    fn push_block(&mut self, text: &[u8]) -> usize {
-        let mut block = [0; BLOCK + WORD_LOAD];
-        let length = text.len().min(BLOCK);
-        block[..length].copy_from_slice(&text[..length]);
-        let (words, high) = masks(&block);
+    /// Takes the whole words that `text` starts with, before any byte outside of ASCII, and returns how many
+    /// bytes they and what separates them take.
+    fn push_blocks(&mut self, text: &[u8]) -> usize {
+        let mut at = 0;
+        loop {
+            let rest = &text[at..];
+            let taken = match rest.first_chunk() {
+                Some(block) => self.push_block(block, BLOCK),
+                None => {
+                    let mut block = [0; BLOCK + WORD_LOAD];
+                    let length = rest.len().min(BLOCK);
+                    block[..length].copy_from_slice(&rest[..length]);
+                    self.push_block(&block, length)
+                }
+            };
+            at += taken.bytes;
+            // A word that the block cut off begins the next one, unless it fills a block by itself.
+            if !taken.cut || taken.bytes == 0 {
+                return at;
+            }
+        }
+    }
+
+    /// Takes the words that end within the first `length` bytes of a block.
+    #[inline]
+    fn push_block(&mut self, block: &[u8; BLOCK + WORD_LOAD], length: usize) -> Taken {
+        let (words, high) = masks(block);
         let limit = length.min(high.trailing_zeros() as usize);
+        let cut = limit == BLOCK;
         let mut starts = words & !(words << 1);
         let mut ends = !words & (words << 1);
         loop {
             let start = starts.trailing_zeros() as usize;
             let end = ends.trailing_zeros() as usize;
             if start >= limit {
-                return limit;
+                return Taken { bytes: limit, cut };
             }
             // Not `<=`: a word that touches the limit may go on behind it.
             if end >= limit {
-                return start;
+                return Taken { bytes: start, cut };
             }
-            self.push_word(hash_in_block(&block, start, end));
+            self.push_word(hash_in_block(block, start, end));
             starts &= starts - 1;
             ends &= ends - 1;
         }
@@ -230,6 +251,14 @@ const BLOCK: usize = 64;
 /// Bytes loaded at a word's start whatever its length.
 const WORD_LOAD: usize = 16;
 
+/// What came of a block.
+struct Taken {
+    /// Words that ended, and what separates them.
+    bytes: usize,
+    /// Nothing but the block's length ended it.
+    cut: bool,
+}
+
 /// What the bytes read last call for.
 #[derive(Clone, Copy)]
 enum Expect {
@@ -335,19 +364,32 @@ fn carry_save(sum: &mut u64, a: u64, b: u64) -> u64 {
 /// Which bytes of a block are ASCII letters or digits, and which are outside of ASCII; bit `i` for byte `i`.
 #[inline]
 fn masks(block: &[u8; BLOCK + WORD_LOAD]) -> (u64, u64) {
-    const HIGHS: u64 = repeat(0x80);
-    let (mut words, mut highs) = (0, 0);
-    for (i, eight) in block[..BLOCK].as_chunks::<8>().0.iter().enumerate() {
-        let x = u64::from_le_bytes(*eight);
-        // Eight comparisons at once: adding 0x80 - c sets the top bit of each byte that is at least c.
-        let low = x & !HIGHS;
-        let folded = (x | repeat(0x20)) & !HIGHS;
-        let digit = (low + repeat(0x80 - b'0')) & !(low + repeat(0x80 - b'9' - 1));
-        let letter = (folded + repeat(0x80 - b'a')) & !(folded + repeat(0x80 - b'z' - 1));
-        words |= top_bits((digit | letter) & !x & HIGHS) << (8 * i);
-        highs |= top_bits(x & HIGHS) << (8 * i);
+    let mut is_word = [0; BLOCK];
+    let mut union = 0;
+    // Plain enough to be done on sixteen bytes at once.
+    for (flag, &byte) in is_word.iter_mut().zip(block) {
+        let letter = (byte | 0x20).wrapping_sub(b'a') < 26;
+        let digit = byte.wrapping_sub(b'0') < 10;
+        *flag = if letter | digit { 0x80u8 } else { 0 };
+        union |= byte;
     }
+    let words = top_bits_of(&is_word);
+    let highs = if union < 0x80 {
+        0
+    } else {
+        top_bits_of(block.first_chunk().expect("a block is longer"))
+    };
     (words, highs)
+}
+
+/// The top bit of each byte, as a mask.
+#[inline]
+fn top_bits_of(bytes: &[u8; BLOCK]) -> u64 {
+    let mut mask = 0;
+    for (i, eight) in bytes.as_chunks::<8>().0.iter().enumerate() {
+        mask |= top_bits(u64::from_le_bytes(*eight) & repeat(0x80)) << (8 * i);
+    }
+    mask
 }
 
 /// The top bits of eight bytes, side by side; all other bits are 0.

@@ -123,6 +123,17 @@ const STABLE: u64 = 918_802_002_803_277_838;
 
 proptest! {
     #[test]
+    fn masks_say_what_each_byte_is(bytes in prop::collection::vec(any::<u8>(), BLOCK + WORD_LOAD)) {
+        let block: &[u8; BLOCK + WORD_LOAD] = bytes.first_chunk().expect("as many as were asked for");
+        let mut expected = (0, 0);
+        for (i, byte) in block[..BLOCK].iter().enumerate() {
+            expected.0 |= u64::from(byte.is_ascii_alphanumeric()) << i;
+            expected.1 |= u64::from(!byte.is_ascii()) << i;
+        }
+        prop_assert_eq!(masks(block), expected);
+    }
+
+    #[test]
     fn splits_do_not_matter(text: String, extra: Vec<u8>, cuts in prop::collection::vec(0usize..400, 0..6)) {
         let mut bytes = text.into_bytes();
         bytes.extend(extra);
