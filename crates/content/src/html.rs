@@ -19,7 +19,7 @@ pub mod tokenizer;
 pub use attributes::{Attributes, Ending};
 #[doc(hidden)]
 pub use entities::{Place, decode_references};
-pub use links::{Element, Found, RobotsRules, Role};
+pub use links::{Element, Found, Role};
 #[doc(hidden)]
 pub use names::Tag;
 pub use page::{PageScanner, PageSummary, ScanOptions};

@@ -1,10 +1,9 @@
 //! What the scanner finds in pages, however they are cut into chunks and whatever charset they mix.
 
 use encoding_rs::{EUC_JP, ISO_2022_JP, SHIFT_JIS, UTF_16LE};
+use portolan_content::Directives;
 use portolan_content::charset::CharsetSource;
-use portolan_content::html::{
-    Element, Found, PageScanner, PageSummary, RobotsRules, Role, ScanOptions,
-};
+use portolan_content::html::{Element, Found, PageScanner, PageSummary, Role, ScanOptions};
 use proptest::prelude::*;
 
 fn all() -> ScanOptions {
@@ -237,7 +236,7 @@ fn base_title_and_robots() {
     let Scan { found, summary, .. } = scan(page.as_bytes(), None, &[], &options);
     assert_eq!(summary.base.as_deref(), Some("/first/"));
     assert_eq!(summary.title.as_deref(), Some("The <b>Title</b> é"));
-    let rules = RobotsRules {
+    let rules = Directives {
         noindex: true,
         nofollow: true,
         noarchive: true,

@@ -72,11 +72,7 @@ impl HtmlScan {
             charset: Some(summary.charset.encoding),
             title: summary.title.unwrap_or_default(),
             base: summary.base,
-            directives: Directives {
-                noindex: summary.robots.noindex,
-                nofollow: summary.robots.nofollow,
-                noarchive: summary.robots.noarchive,
-            },
+            directives: summary.robots,
             simhash: simhash.finish(),
         }
     }

@@ -1,5 +1,7 @@
 //! What a page can say: the words between the scanner and its user, and the rules that turn `rel`
-//! and robots attributes into them.
+//! attributes into them.
+
+use crate::Directives;
 
 /// Something found in a page, in the order of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +20,7 @@ pub enum Found<'a> {
     /// The title, told at the page's end, when its charset is certain.
     Title(&'a str),
     /// A META for robots; the summary holds the sum of all.
-    Robots(RobotsRules),
+    Robots(Directives),
     /// Visible text in the page's charset, references undecoded. Goes on where the last piece
     /// ended unless a [`Found::TextBreak`] stands between.
     Text(&'a [u8]),
@@ -63,38 +65,6 @@ pub enum Role {
     Alternate,
     /// A part of this page: image, script, style sheet, icon.
     Embed,
-}
-
-/// What a page asks of robots.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RobotsRules {
-    pub noindex: bool,
-    pub nofollow: bool,
-    pub noarchive: bool,
-}
-
-impl RobotsRules {
-    /// The rules of a comma-separated list such as `noindex, nofollow`. Unknown words are ignored.
-    pub fn parse(content: &str) -> RobotsRules {
-        let mut rules = RobotsRules::default();
-        let words = content.split(|c: char| c == ',' || c.is_ascii_whitespace());
-        for word in words {
-            let is = |rule: &str| word.eq_ignore_ascii_case(rule);
-            rules.noindex |= is("noindex") || is("none");
-            rules.nofollow |= is("nofollow") || is("none");
-            rules.noarchive |= is("noarchive") || is("nocache");
-        }
-        rules
-    }
-
-    /// Both sets of rules: what either forbids is forbidden.
-    pub fn and(self, other: RobotsRules) -> RobotsRules {
-        RobotsRules {
-            noindex: self.noindex || other.noindex,
-            nofollow: self.nofollow || other.nofollow,
-            noarchive: self.noarchive || other.noarchive,
-        }
-    }
 }
 
 /// Whether the `rel` of an A or AREA asks not to follow. `ugc` and `sponsored` ask the same.
@@ -174,19 +144,5 @@ mod tests {
         assert_eq!(role_of_rel(b" next\tnofollow"), Some(Role::Navigation));
         assert_eq!(role_of_rel(b"dns-prefetch preconnect"), None);
         assert_eq!(role_of_rel(b""), None);
-    }
-
-    #[test]
-    fn robots_rules() {
-        let all = RobotsRules {
-            noindex: true,
-            nofollow: true,
-            noarchive: true,
-        };
-        assert_eq!(RobotsRules::parse("NONE,noarchive"), all);
-        assert_eq!(RobotsRules::parse("index, follow"), RobotsRules::default());
-        let noindex = RobotsRules::parse("noindex");
-        assert!(noindex.noindex && !noindex.nofollow);
-        assert_eq!(noindex.and(RobotsRules::parse("nofollow nocache")), all);
     }
 }

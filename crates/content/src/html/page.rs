@@ -4,9 +4,10 @@
 use encoding_rs::{CoderResult, Decoder, Encoding, ISO_2022_JP, UTF_16BE, UTF_16LE};
 use std::sync::Arc;
 
-use super::links::{Found, RobotsRules};
+use super::links::Found;
 use super::reader::{Page, Reader};
 use super::tokenizer::Tokenizer;
+use crate::Directives;
 use crate::charset::{
     self, Charset, CharsetSource, DETECTION_BYTES, EscapeMask, PRESCAN_BYTES, from_header_label,
 };
@@ -53,7 +54,7 @@ pub struct PageSummary {
     pub title: Option<String>,
     /// The first BASE's `href`, itself relative to the page's URL.
     pub base: Option<String>,
-    pub robots: RobotsRules,
+    pub robots: Directives,
     /// Links told, embeds among them.
     pub links: u32,
     pub embeds: u32,

@@ -5,7 +5,7 @@ use encoding_rs::{Encoding, UTF_8};
 use super::attributes::{Attributes, Ending};
 use super::context::{Contexts, Language};
 use super::entities::{Place, decode_references};
-use super::links::{Element, Found, RobotsRules, Role, is_nofollow, role_of_rel};
+use super::links::{Element, Found, Role, is_nofollow, role_of_rel};
 use super::names::{Attr, Tag};
 use super::page::{PageSummary, ScanOptions};
 use super::refresh::refresh_target;
@@ -15,6 +15,7 @@ use super::tokenizer::{Content, Visitor};
 use crate::charset::{
     Charset, CharsetSource, ESC, charset_of_content, decode_segment, from_meta_label,
 };
+use crate::{Directives, meta_concerns};
 
 /// What is known of the page so far.
 pub(super) struct Page {
@@ -31,7 +32,7 @@ pub(super) struct Page {
     title_cut: bool,
     in_title: bool,
     base: Option<String>,
-    robots: RobotsRules,
+    robots: Directives,
     links: u32,
     embeds: u32,
     links_over_limit: u32,
@@ -62,7 +63,7 @@ impl Page {
             title_cut: false,
             in_title: false,
             base: None,
-            robots: RobotsRules::default(),
+            robots: Directives::default(),
             links: 0,
             embeds: 0,
             links_over_limit: 0,
@@ -398,17 +399,12 @@ impl<S: FnMut(Found<'_>)> Reader<'_, S> {
                 self.tell(Element::MetaRefresh, Role::Navigation, target, false);
             }
         }
-        let name = slots.get(Attr::Name).unwrap_or_default().trim_ascii();
-        let product = self
-            .page
-            .options
-            .product_token
-            .as_deref()
-            .unwrap_or("robots");
-        if name.eq_ignore_ascii_case(b"robots") || name.eq_ignore_ascii_case(product.as_bytes()) {
-            let rules = RobotsRules::parse(&self.decode(content));
-            self.page.robots = self.page.robots.and(rules);
-            (self.sink)(Found::Robots(rules));
+        let name = slots.get(Attr::Name).unwrap_or_default();
+        let product_token = self.page.options.product_token.as_deref().unwrap_or("");
+        if meta_concerns(name, product_token) {
+            let directives = Directives::from_meta(self.decode(content).as_bytes());
+            self.page.robots |= directives;
+            (self.sink)(Found::Robots(directives));
         }
     }
 
