@@ -50,6 +50,6 @@ pub use read::{Block, Format, Record, WarcReader};
 pub use record::RecordBuilder;
 pub use recover::Recovery;
 pub use seen::{ContentSeen, MergeJob, MergedRun, SeenRecord};
-pub use settings::{ArchiveSettings, DurableEnd};
+pub use settings::{ArchiveSettings, Compression, DurableEnd};
 pub use verify::{Finding, Report, verify};
 pub use writer::{Finished, WarcWriter};

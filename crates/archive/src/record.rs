@@ -8,7 +8,7 @@ use crate::digest;
 use crate::error::ArchiveError;
 use crate::field::{one_word, push_field, push_number};
 use crate::head::{HttpHead, push_stored_head};
-use crate::member::{GzipMembers, Packing};
+use crate::member::{GzipMembers, Packing, RECORD_END};
 use crate::seen::SeenRecord;
 use crate::settings::ArchiveSettings;
 use portolan_model::LinkKind;
@@ -35,7 +35,7 @@ impl RecordBuilder {
     /// earlier run: take it from the machine's randomness.
     pub fn new(settings: &ArchiveSettings, seed: u64) -> Result<Self, ArchiveError> {
         Ok(Self {
-            members: GzipMembers::new(settings.compression_level)?,
+            members: GzipMembers::new(settings)?,
             recompress_encoded: settings.recompress_encoded,
             ids: RecordIds::new(seed),
             plain: Vec::new(),
@@ -321,12 +321,12 @@ fn begin_record(record: &mut Vec<u8>, kind: &str, id: u128, at_ms: u64) {
 fn end_record(record: &mut Vec<u8>, block: &[&[u8]]) {
     let length: usize = block.iter().map(|part| part.len()).sum();
     push_number(record, "Content-Length", length as u64);
-    record.reserve(length + 6);
+    record.reserve(length + 2 + RECORD_END.len());
     record.extend_from_slice(b"\r\n");
     for part in block {
         record.extend_from_slice(part);
     }
-    record.extend_from_slice(b"\r\n\r\n");
+    record.extend_from_slice(RECORD_END);
 }
 
 fn push_date(record: &mut Vec<u8>, name: &str, at_ms: u64) {

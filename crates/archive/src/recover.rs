@@ -7,8 +7,9 @@ use crate::date::timestamp_of_warc_date;
 use crate::digest;
 use crate::error::ArchiveError;
 use crate::head::HttpHead;
+use crate::member::RECORD_END;
 use crate::read::{MAX_HTTP_HEAD_BYTES, Record, WarcReader};
-use crate::settings::{ArchiveSettings, DurableEnd};
+use crate::settings::{ArchiveSettings, Compression, DurableEnd};
 use crate::writer::Places;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read};
@@ -123,7 +124,11 @@ fn write_index(
 ) -> Result<(), ArchiveError> {
     let warc = places.archive.join(name);
     let part = places.part(name);
-    let (lines_end, records_end) = whole_lines(&part, file_length(&warc)?)?;
+    let between = match Compression::of_name(name) {
+        Some(Compression::None) => RECORD_END.len() as u64,
+        _ => 0,
+    };
+    let (lines_end, records_end) = whole_lines(&part, file_length(&warc)?, between)?;
     if part.exists() {
         cut_file(&part, lines_end)?;
     }
@@ -152,8 +157,8 @@ fn write_index(
 }
 
 /// Bytes of the part file that are whole lines about records before `warc_length`, in order; and
-/// where the last of these records ends.
-fn whole_lines(part: &Path, warc_length: u64) -> Result<(u64, u64), ArchiveError> {
+/// where the last of these records ends. `between` bytes lie behind each that its length leaves out.
+fn whole_lines(part: &Path, warc_length: u64, between: u64) -> Result<(u64, u64), ArchiveError> {
     let file = match File::open(part) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((0, 0)),
@@ -172,7 +177,7 @@ fn whole_lines(part: &Path, warc_length: u64) -> Result<(u64, u64), ArchiveError
         let Some((offset, length)) = position_of(&line) else {
             return Ok((lines_end, records_end));
         };
-        let end = offset.saturating_add(length);
+        let end = offset.saturating_add(length).saturating_add(between);
         if offset < records_end || end > warc_length {
             return Ok((lines_end, records_end));
         }

@@ -10,7 +10,7 @@ use crate::member::{GzipMembers, Packing};
 use crate::merge::merge_sorted;
 use crate::record::warcinfo;
 use crate::recover::{Recovery, recover_files};
-use crate::settings::{ArchiveSettings, DurableEnd};
+use crate::settings::{ArchiveSettings, Compression, DurableEnd};
 use portolan_model::{ArchivePosition, Clock};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ impl WarcWriter {
         seed: u64,
     ) -> Result<(Self, Recovery), ArchiveError> {
         let places = Places::new(root, &settings.prefix)?;
-        GzipMembers::new(settings.compression_level)?;
+        GzipMembers::new(&settings)?;
         for dir in [&places.archive, &places.index] {
             fs::create_dir_all(dir).map_err(ArchiveError::io("create", dir))?;
         }
@@ -171,12 +171,13 @@ impl OpenWarc {
         seed: u64,
     ) -> Result<Self, ArchiveError> {
         let name = format!(
-            "{}-{}-{number:05}.warc.gz",
+            "{}-{}-{number:05}{}",
             settings.prefix,
-            timestamp14(now_ms)
+            timestamp14(now_ms),
+            settings.compression.suffix()
         );
         let mut first = Vec::new();
-        GzipMembers::new(settings.compression_level)?.append(
+        GzipMembers::new(settings)?.append(
             &mut first,
             &warcinfo(settings, &name, now_ms, seed),
             Packing::Deflate,
@@ -259,10 +260,12 @@ impl Places {
         Ok(warcs)
     }
 
-    /// `prefix-timestamp-number.warc.gz`; anything else is none of ours.
+    /// `prefix-timestamp-number.warc.gz` or `.warc`; anything else is none of ours.
     fn number_of(&self, name: &str) -> Option<u32> {
         let rest = name.strip_prefix(&self.prefix)?.strip_prefix('-')?;
-        let (timestamp, number) = rest.strip_suffix(".warc.gz")?.split_once('-')?;
+        let (timestamp, number) = rest
+            .strip_suffix(Compression::of_name(name)?.suffix())?
+            .split_once('-')?;
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         if timestamp.len() != 14 || !digits(timestamp) || number.len() < 5 || !digits(number) {
             return None;
@@ -272,5 +275,7 @@ impl Places {
 }
 
 fn stem(warc_name: &str) -> &str {
-    warc_name.strip_suffix(".warc.gz").unwrap_or(warc_name)
+    Compression::of_name(warc_name)
+        .and_then(|compression| warc_name.strip_suffix(compression.suffix()))
+        .unwrap_or(warc_name)
 }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use portolan_archive::{ArchiveSettings, RecordBuilder, SeenRecord, verify};
+use portolan_archive::{ArchiveSettings, Compression, RecordBuilder, SeenRecord, verify};
 use portolan_model::{LinkKind, Truncation};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,9 +51,10 @@ fn python() -> Option<PathBuf> {
 }
 
 /// Every head with every body, some truncated, some as revisits, in several files.
-fn write_archive(root: &Path) -> u64 {
+fn write_archive(root: &Path, compression: Compression) -> u64 {
     let settings = ArchiveSettings {
         rotate_bytes: 20_000,
+        compression,
         info: vec![("operator".to_owned(), "A. Tester".to_owned())],
         ..ArchiveSettings::default()
     };
@@ -98,22 +99,28 @@ fn warcio_and_cdxj_indexer_agree_with_us() {
     let Some(python) = python() else {
         return;
     };
+    for compression in [Compression::Gzip, Compression::None] {
+        agreed(&python, compression);
+    }
+}
+
+fn agreed(python: &Path, compression: Compression) {
     let dir = tempdir();
-    let entries = write_archive(dir.path());
+    let entries = write_archive(dir.path(), compression);
     assert_eq!(entries as usize, HEADS.len() * BODIES.len());
     let warcs = files(&dir.path().join("archive"));
     assert!(warcs.len() > 2);
     for warc in &warcs {
         let report = verify(warc).expect("readable");
         assert!(report.is_sound(), "{report:#?}");
-        let checked = run(Command::new(&python)
+        let checked = run(Command::new(python)
             .args(["-m", "warcio.cli", "check", "-v"])
             .arg(warc));
         let passed = checked.matches("digest pass").count() as u64;
         let revisits = report.kinds.get("revisit").copied().unwrap_or(0);
         assert_eq!(passed + revisits, report.records, "{checked}");
     }
-    let theirs = run(Command::new(&python)
+    let theirs = run(Command::new(python)
         .args(["-c", "from cdxj_indexer.main import main; main()", "--sort"])
         .args(&warcs));
     let ours = std::fs::read_to_string(dir.path().join("index.cdxj")).expect("an index");

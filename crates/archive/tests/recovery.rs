@@ -7,7 +7,7 @@ use portolan_model::{ArchivePosition, ManualClock};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use support::{AT_MS, builder, files, page, recover, surt, tempdir};
+use support::{AT_MS, both, builder_for, files, page, recover, surt, tempdir};
 
 fn durable(position: &ArchivePosition) -> Option<DurableEnd> {
     Some(DurableEnd {
@@ -19,7 +19,7 @@ fn durable(position: &ArchivePosition) -> Option<DurableEnd> {
 /// An archive of `pages` pages left as a crash leaves it: synced, not finished.
 fn crashed(root: &Path, pages: usize, settings: &ArchiveSettings) -> Vec<ArchivePosition> {
     let (mut writer, _) = recover(root, settings.clone(), None);
-    let mut builder = builder();
+    let mut builder = builder_for(settings);
     let positions = (0..pages)
         .map(|number| writer.append(&page(&mut builder, number)).expect("append"))
         .collect();
@@ -52,8 +52,14 @@ fn copy(from: &Path, to: &Path) {
 /// The file torn at every byte: above what was logged it is cut, below it recovery says so.
 #[test]
 fn every_truncation_point() {
+    for settings in both(&ArchiveSettings::default()) {
+        truncated_everywhere(&settings);
+    }
+}
+
+fn truncated_everywhere(settings: &ArchiveSettings) {
     let master = tempdir();
-    let positions = crashed(master.path(), 3, &ArchiveSettings::default());
+    let positions = crashed(master.path(), 3, settings);
     let logged = &positions[1];
     let warc = files(&master.path().join("archive")).remove(0);
     let part = files(&master.path().join("index")).remove(0);
@@ -78,7 +84,7 @@ fn every_truncation_point() {
         let clock = Arc::new(ManualClock::at(AT_MS));
         let recovered = WarcWriter::recover(
             dir.path(),
-            ArchiveSettings::default(),
+            settings.clone(),
             durable(logged),
             &surt,
             clock,
@@ -112,8 +118,14 @@ fn every_truncation_point() {
 /// A lost index is written again from the WARC, line by line the same.
 #[test]
 fn the_index_can_be_rebuilt_from_nothing() {
+    for settings in both(&ArchiveSettings::default()) {
+        rebuilt_from_nothing(&settings);
+    }
+}
+
+fn rebuilt_from_nothing(settings: &ArchiveSettings) {
     let master = tempdir();
-    let positions = crashed(master.path(), 30, &ArchiveSettings::default());
+    let positions = crashed(master.path(), 30, settings);
     let last = positions.last().expect("pages");
     let mut seen = Vec::new();
     for damage in 0..3 {
@@ -130,7 +142,7 @@ fn the_index_can_be_rebuilt_from_nothing() {
                 fs::write(&part, bytes).expect("write");
             }
         }
-        let (writer, recovery) = recover(dir.path(), ArchiveSettings::default(), durable(last));
+        let (writer, recovery) = recover(dir.path(), settings.clone(), durable(last));
         assert_eq!(recovery.lines_rebuilt > 0, damage > 0);
         assert_eq!(writer.finish().expect("finish").entries, 30);
         seen.push(index_lines(dir.path()));
@@ -144,24 +156,32 @@ fn the_index_can_be_rebuilt_from_nothing() {
 
 #[test]
 fn rotation_and_what_lies_behind_the_log() {
-    let settings = ArchiveSettings {
+    let [packed, plain] = both(&ArchiveSettings {
         rotate_bytes: 3_000,
         ..ArchiveSettings::default()
-    };
+    });
+    rotated(&packed, &packed);
+    rotated(&plain, &plain);
+    // The setting changed between two runs.
+    rotated(&packed, &plain);
+    rotated(&plain, &packed);
+}
+
+fn rotated(settings: &ArchiveSettings, settings_later: &ArchiveSettings) {
     let dir = tempdir();
-    let positions = crashed(dir.path(), 40, &settings);
+    let positions = crashed(dir.path(), 40, settings);
     let files_before = files(&dir.path().join("archive")).len();
     assert!(files_before > 4, "{files_before}");
     let logged = positions[20];
     // In the middle of a file that was already closed.
-    let (mut writer, recovery) = recover(dir.path(), settings.clone(), durable(&logged));
+    let (mut writer, recovery) = recover(dir.path(), settings_later.clone(), durable(&logged));
     assert!(recovery.files_removed > 0 && recovery.removed_bytes > 0);
     assert_eq!(
         files(&dir.path().join("archive")).len(),
         logged.file as usize + 1
     );
 
-    let mut builder = builder();
+    let mut builder = builder_for(settings_later);
     let next = writer.append(&page(&mut builder, 21)).expect("append");
     assert_eq!(next.file, logged.file + 1, "a new run begins a new file");
     for number in 22..40 {
@@ -188,7 +208,8 @@ fn rotation_and_what_lies_behind_the_log() {
     let end = fs::metadata(&files(&dir.path().join("archive"))[last as usize])
         .expect("a file")
         .len();
-    let (writer, recovery) = recover(dir.path(), settings, Some(DurableEnd { file: last, end }));
+    let logged = Some(DurableEnd { file: last, end });
+    let (writer, recovery) = recover(dir.path(), settings_later.clone(), logged);
     assert_eq!(recovery, Default::default());
     assert_eq!(writer.finish().expect("finish").entries, 40);
     assert_eq!(index_lines(dir.path()), lines);

@@ -12,7 +12,7 @@ use portolan_net::{
 use portolan_registry::RegistrySettings;
 
 use crate::error::CrawlError;
-use crate::settings::Settings;
+use crate::settings::{Compression, Settings};
 
 /// Tries of one DNS query.
 const DNS_ATTEMPTS: usize = 2;
@@ -78,6 +78,10 @@ pub(crate) fn archive(settings: &Settings) -> ArchiveSettings {
     ArchiveSettings {
         prefix: settings.archive.prefix.clone(),
         rotate_bytes: settings.archive.file_bytes,
+        compression: match settings.archive.compression {
+            Compression::Gzip => portolan_archive::Compression::Gzip,
+            Compression::None => portolan_archive::Compression::None,
+        },
         compression_level: settings.archive.compression_level,
         info,
         ..ArchiveSettings::default()

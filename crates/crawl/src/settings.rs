@@ -140,11 +140,20 @@ pub struct ContentSettings {
 pub struct ArchiveSettings {
     pub prefix: String,
     pub file_bytes: u64,
+    pub compression: Compression,
     pub compression_level: u8,
     pub commit_ms: u64,
     pub commit_bytes: usize,
     pub deduplicate: bool,
     pub operator: String,
+}
+
+/// How records lie in the WARC files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compression {
+    Gzip,
+    None,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

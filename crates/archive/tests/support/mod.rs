@@ -3,7 +3,8 @@
 #![allow(dead_code)] // Each test binary uses its own part of this.
 
 use portolan_archive::{
-    ArchiveSettings, Built, Capture, DurableEnd, PageFacts, RecordBuilder, Recovery, WarcWriter,
+    ArchiveSettings, Built, Capture, Compression, DurableEnd, PageFacts, RecordBuilder, Recovery,
+    WarcWriter,
 };
 use portolan_model::{LinkKind, ManualClock};
 use std::path::{Path, PathBuf};
@@ -48,7 +49,19 @@ pub fn surt(url: &str) -> String {
 }
 
 pub fn builder() -> RecordBuilder {
-    RecordBuilder::new(&ArchiveSettings::default(), 42).expect("good settings")
+    builder_for(&ArchiveSettings::default())
+}
+
+pub fn builder_for(settings: &ArchiveSettings) -> RecordBuilder {
+    RecordBuilder::new(settings, 42).expect("good settings")
+}
+
+/// The same settings for archives of both kinds.
+pub fn both(settings: &ArchiveSettings) -> [ArchiveSettings; 2] {
+    [Compression::Gzip, Compression::None].map(|compression| ArchiveSettings {
+        compression,
+        ..settings.clone()
+    })
 }
 
 pub fn page(builder: &mut RecordBuilder, number: usize) -> Built {
