@@ -6,9 +6,11 @@
 //! visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
 //! Beside them: `scope` (may a link be crawled), `politeness` (how long a host rests), `gate`
 //! (addresses shared by all workers), `parking` (idle connections), `budget` (when to stop),
-//! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from).
+//! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from),
+//! `bench` (parts of the way alone, to be measured).
 
 mod assembly;
+pub mod bench;
 mod body_watch;
 mod budget;
 mod commit;
@@ -38,6 +40,6 @@ mod worker;
 pub use budget::StoppedBy;
 pub use crawl::{ARCHIVE_DIR, Crawl, Plan, REGISTRY_DIR, Seed};
 pub use error::CrawlError;
-pub use metrics::{Progress, peak_rss_bytes, process_cpu_seconds};
+pub use metrics::{Progress, peak_rss_bytes, process_cpu_seconds, thread_cpu_ns};
 pub use report::Report;
 pub use settings::Settings;

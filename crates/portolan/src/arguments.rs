@@ -261,18 +261,9 @@ pub(crate) struct DemoArguments {
 /// Measure this machine and this build.
 #[derive(Subcommand)]
 pub(crate) enum BenchCommand {
-    /// Crawl a simulated Web of 200 hosts x 500 pages: pages/s, CPU a page, peak memory, by stage
-    Crawl {
-        #[arg(long, value_name = "N", default_value_t = 200)]
-        hosts: u32,
-        #[arg(long, value_name = "N", default_value_t = 500)]
-        pages: u32,
-        /// Worker threads of the crawler
-        #[arg(long, value_name = "N", default_value_t = 1)]
-        threads: usize,
-        #[arg(long)]
-        json: bool,
-    },
+    Crawl(crate::arguments_bench::BenchCrawlArguments),
+    Extract(crate::arguments_bench::BenchExtractArguments),
+    Archive(crate::arguments_bench::BenchArchiveArguments),
     Graph(crate::arguments_graph::BenchGraphArguments),
     /// Feed the registry with links: CPU an observation, memory, bytes a URL
     Registry {

@@ -1,9 +1,10 @@
 //! The `portolan` binary: what the user typed becomes what the rooms need.
 //!
-//! Layout: `arguments` and `arguments_graph` (the command line), `commands/` (one file for each command), `terminal`
+//! Layout: `arguments`, `arguments_bench` and `arguments_graph` (the command line), `commands/` (one file for each command), `terminal`
 //! (progress and figures for people), `failure` (one sentence and an exit code).
 
 mod arguments;
+mod arguments_bench;
 mod arguments_graph;
 mod commands;
 mod failure;

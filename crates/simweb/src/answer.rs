@@ -166,6 +166,8 @@ impl Web {
                 answer.header("X-Robots-Tag", "nofollow");
                 "text/html; charset=utf-8"
             }
+            // Real pages say their charset themselves.
+            _ if self.library.is_some() => "text/html",
             _ => "text/html; charset=utf-8",
         };
         if answer.oddity == Some(Oddity::FoldedHeader) {

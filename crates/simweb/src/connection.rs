@@ -33,6 +33,8 @@ pub(crate) struct Connection<S> {
     host: Option<u32>,
     user_agent: Option<String>,
     requests: u64,
+    /// Only questions to the witness are answered.
+    control_only: bool,
 }
 
 impl<S: Stream> Connection<S> {
@@ -48,7 +50,14 @@ impl<S: Stream> Connection<S> {
             host: None,
             user_agent: None,
             requests: 0,
+            control_only: false,
         }
+    }
+
+    /// A connection that the Web's pages are not served on.
+    pub(crate) fn for_control(mut self) -> Self {
+        self.control_only = true;
+        self
     }
 
     /// Serves until either side has had enough. A client that goes away is no error worth telling.
@@ -92,7 +101,8 @@ impl<S: Stream> Connection<S> {
             self.refuse(400, b"a Host header is needed\n").await?;
             return Ok(false);
         };
-        let Some(host) = self.web.host_named(authority) else {
+        let host = self.web.host_named(authority);
+        let Some(host) = host.filter(|_| !self.control_only) else {
             return self.misdirected(request).await;
         };
         self.turn_to(host, request);
@@ -139,7 +149,7 @@ impl<S: Stream> Connection<S> {
             words: &self.web.words,
             odd: &self.web.spec.odd,
             head: request.method == Method::Head,
-            keep: !request.close,
+            keep: !request.close && !self.is_spent(),
             say_keep: request.http10,
         };
         let sending = wire.send(&mut self.stream, &self.answer, &mut self.output);
@@ -172,6 +182,12 @@ impl<S: Stream> Connection<S> {
             end_ns: sent.end_ns,
         };
         self.witness.end(ticket, &request.target, &outcome);
+    }
+
+    /// Whether the connection has had as many requests as it may.
+    fn is_spent(&self) -> bool {
+        let most = self.web.spec.requests_per_connection;
+        most > 0 && self.requests >= u64::from(most)
     }
 
     /// Whether the host closes this connection now without having said so.

@@ -3,6 +3,7 @@
 use crate::answer::Answer;
 use crate::request::Request;
 use crate::truth::{Scope, TruthQuery};
+use crate::verdict::Verdict;
 use crate::web::Web;
 use crate::witness::Witness;
 use serde::Serialize;
@@ -14,6 +15,7 @@ const INDEX: &str = "\
 /-/mark        start a new epoch                  /-/reset    forget everything seen
 /-/expect?delay_ms=N   the delay to judge by      /-/expect?ip_delay_ms=N   the same for an address
 /-/truth?scope=any|host&seed=URL&digests=true     what a perfect crawler fetches
+/-/verdict     both in a few figures: what was fetched of what there is, how fast, how politely
 /-/spec        the parameters of this Web
 ";
 
@@ -61,6 +63,7 @@ pub(crate) fn control(
             }
             answer.plain(200, "text/plain", b"ok\n");
         }
+        "/-/verdict" => json(answer, &Verdict::of(web, witness)),
         "/-/spec" => json(answer, web.spec()),
         "/-/truth" => {
             let mut truth_query = TruthQuery::default();

@@ -10,9 +10,10 @@
 //! - `seed`: arithmetic that turns parameters into choices
 //! - `plan`: what every page is; `links`: who links to whom; `spelling`: how a link writes a URL; `robots`: robots.txt
 //! - `web`: names, URLs, and which resource a request means
-//! - `words`, `page`, `japanese`, `listing`, `encoding`: the bytes of bodies
+//! - `words`, `page`, `japanese`, `listing`, `encoding`: the bytes of bodies; `library`: real pages instead
 //! - `request`, `answer`, `wire`, `connection`, `tls`, `server`: HTTP, proper and odd
-//! - `witness`: the record; `control`: asking for it from another process; `truth`: what should have happened
+//! - `witness`: the record; `control`: asking for it from another process; `truth`: what should have happened; `verdict`: both
+//!   in a few figures
 //! - `run`: all of it for a person at a terminal
 
 mod answer;
@@ -20,6 +21,7 @@ mod connection;
 mod control;
 mod encoding;
 mod japanese;
+mod library;
 mod links;
 mod listing;
 mod oddity;
@@ -35,6 +37,7 @@ mod spec;
 mod spelling;
 mod tls;
 mod truth;
+mod verdict;
 mod web;
 mod wire;
 mod witness;
@@ -49,6 +52,7 @@ pub use spec::{
     TrapSpec, WebSpec,
 };
 pub use truth::{BodyTruth, Scope, Truth, TruthQuery, UrlKind, UrlTruth};
+pub use verdict::Verdict;
 pub use web::{SESSION_PARAMETER, Web};
 pub use witness::{
     GapClass, HostReport, IpReport, Repeat, RequestRecord, UrlCount, Violation, ViolationKind,

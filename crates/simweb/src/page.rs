@@ -42,8 +42,18 @@ impl Web {
             Role::Gate(Via::ShiftJis) => self.write_japanese(Script::ShiftJis, host, page, out),
             Role::Gate(Via::MixedJapanese) => self.write_mixed(host, page, out),
             Role::Gate(Via::Frame) => self.write_frames(host, page, scratch, out),
-            _ => self.write_html(host, page, scratch, out),
+            _ => match &self.library {
+                Some(library) => self.write_real(library, host, page, &mut scratch.links, out),
+                None => self.write_html(host, page, scratch, out),
+            },
         }
+    }
+
+    /// The body of a page that answers 200, before any content coding.
+    pub fn page_body(&self, host: u32, page: u32) -> Vec<u8> {
+        let mut body = Vec::new();
+        self.write_body(host, page, &mut Scratch::default(), &mut body);
+        body
     }
 
     /// How a Japanese page says its encoding: in the header, in a meta element, or not at all.

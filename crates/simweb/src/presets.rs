@@ -90,7 +90,7 @@ impl WebSpec {
         }
     }
 
-    /// 200 hosts of 500 pages of about 20 KB with 50 links and nothing unusual: what speed is measured on.
+    /// 200 hosts of 500 pages of about 21 KB with 50 links and nothing unusual: what speed is measured on.
     pub fn bench() -> Self {
         WebSpec {
             hosts: 200,
@@ -102,7 +102,7 @@ impl WebSpec {
                 alias_share: 0.0,
             },
             content: ContentSpec {
-                page_bytes: 20_000,
+                page_bytes: 22_600,
                 page_bytes_spread: 0.5,
                 ..ContentSpec::default()
             },

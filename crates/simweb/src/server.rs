@@ -215,6 +215,13 @@ impl Room {
                     .serve()
                     .await
             }
+            // The witness can be asked without TLS, by who has no TLS at hand.
+            Some(_) if !speaks_tls(&stream).await => {
+                Connection::new(self.web, self.witness, stream, ip)
+                    .for_control()
+                    .serve()
+                    .await
+            }
             Some(acceptor) => {
                 if let Ok(Ok(stream)) =
                     tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await
@@ -226,6 +233,15 @@ impl Room {
             }
         }
     }
+}
+
+/// Whether what a client sends first is a TLS handshake, and not a line of text.
+async fn speaks_tls(stream: &TcpStream) -> bool {
+    const HANDSHAKE_RECORD: u8 = 0x16;
+    let mut first = [HANDSHAKE_RECORD];
+    // A client that says nothing is left to the handshake, which has a time limit.
+    let _ = tokio::time::timeout(HANDSHAKE_LIMIT, stream.peek(&mut first)).await;
+    first[0] == HANDSHAKE_RECORD
 }
 
 fn event_loop() -> io::Result<Runtime> {

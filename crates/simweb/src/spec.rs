@@ -19,6 +19,11 @@ pub struct WebSpec {
     pub tls: bool,
     /// A port to write into every URL; without it URLs have the default port and the crawler needs `--resolve`.
     pub url_port: Option<u16>,
+    /// A connection is closed, and its last answer says so, after this many requests; 0: never.
+    pub requests_per_connection: u32,
+    /// A folder of HTML files to serve as pages instead of made-up text; their own links lead out of
+    /// this Web.
+    pub pages_from: Option<String>,
     /// The robots product token the witness judges by.
     pub product_token: String,
     pub hosts: u32,
@@ -166,6 +171,8 @@ impl Default for WebSpec {
             suffix: "sim.test".into(),
             tls: false,
             url_port: None,
+            requests_per_connection: 0,
+            pages_from: None,
             product_token: "portolan".into(),
             hosts: 10,
             pages_per_host: 50,
@@ -263,6 +270,8 @@ pub enum SpecError {
         low: String,
         high: String,
     },
+    #[error("pages_from {0}")]
+    PagesFrom(String),
     #[error("the host suffix `{0}` is not a lower-case domain name")]
     BadSuffix(String),
 }

@@ -1,5 +1,6 @@
 //! The simulated Web as a whole: hosts, names, URLs, and which resource a request means. No sockets, no bytes of pages.
 
+use crate::library::Library;
 use crate::oddity::Oddity;
 use crate::plan::{HostPlan, PagePlan, PathClass, Role, SitemapKind, Via, pick_oddity, plan_host};
 use crate::robots::RobotsKind;
@@ -21,6 +22,7 @@ pub struct Web {
     pub(crate) spec: WebSpec,
     pub(crate) hosts: Vec<HostPlan>,
     pub(crate) words: Words,
+    pub(crate) library: Option<Library>,
     pub(crate) scheme: &'static str,
     /// `:8080` or nothing.
     pub(crate) port_part: String,
@@ -48,7 +50,9 @@ impl Web {
     pub fn new(spec: WebSpec) -> Result<Web, SpecError> {
         spec.check()?;
         let hosts = (0..spec.hosts).map(|host| plan_host(&spec, host)).collect();
+        let library = spec.pages_from.as_deref().map(Library::read).transpose()?;
         Ok(Web {
+            library,
             words: Words::new(spec.seed),
             hosts,
             scheme: if spec.tls { "https" } else { "http" },

@@ -31,6 +31,9 @@ const MAX_OTHER_URLS: usize = 20_000;
 pub struct Witness {
     web: Arc<Web>,
     start: Instant,
+    /// When the first request came and the last answer was out; `u64::MAX` and 0 before.
+    first_ns: AtomicU64,
+    last_ns: AtomicU64,
     epoch: AtomicU32,
     next_id: AtomicU64,
     expect_delay_ns: AtomicU64,
@@ -91,6 +94,8 @@ impl Witness {
     pub(crate) fn new(web: Arc<Web>, ips: &[IpAddr]) -> Self {
         Witness {
             start: Instant::now(),
+            first_ns: AtomicU64::new(u64::MAX),
+            last_ns: AtomicU64::new(0),
             epoch: AtomicU32::new(0),
             next_id: AtomicU64::new(1),
             expect_delay_ns: AtomicU64::new(0),
@@ -144,6 +149,8 @@ impl Witness {
         for (_, slot) in &self.ips {
             *lock(slot) = IpSlot::default();
         }
+        self.first_ns.store(u64::MAX, Relaxed);
+        self.last_ns.store(0, Relaxed);
         self.bad_requests.store(0, Relaxed);
         self.connections.store(0, Relaxed);
         *lock(&self.details) = Details::default();
@@ -183,6 +190,11 @@ impl Witness {
     pub fn report(&self) -> WitnessReport {
         let mut report = WitnessReport {
             epoch: self.epoch.load(Relaxed),
+            seconds: self
+                .last_ns
+                .load(Relaxed)
+                .saturating_sub(self.first_ns.load(Relaxed)) as f64
+                / 1e9,
             ..WitnessReport::default()
         };
         for (host, slot) in self.hosts.iter().enumerate() {
@@ -260,6 +272,7 @@ impl Witness {
 
     pub(crate) fn begin(&self, arrival: &Arrival) -> Ticket {
         let begin_ns = self.now_ns();
+        self.first_ns.fetch_min(begin_ns, Relaxed);
         let id = self.next_id.fetch_add(1, Relaxed);
         let is_robots = matches!(arrival.resource, Resource::Robots | Resource::RobotsMoved);
         let required_ns = self.required_ns(arrival.host);
@@ -370,6 +383,7 @@ impl Witness {
     }
 
     fn leave_ip(&self, ticket: &Ticket, end_ns: u64) {
+        self.last_ns.fetch_max(end_ns, Relaxed);
         if let Some((_, ip)) = self.ips.get(ticket.ip) {
             lock(ip).end(end_ns);
         }

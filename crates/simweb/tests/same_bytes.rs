@@ -65,7 +65,7 @@ fn the_bench_is_what_it_says() {
         .map(|b| b.bytes)
         .sum();
     let mean = bytes / truth.urls.len() as u64;
-    assert!((18_000..22_000).contains(&mean), "{mean}");
+    assert!((21_000..22_000).contains(&mean), "{mean}");
     assert_eq!(
         (
             truth.duplicates(),

@@ -4,8 +4,8 @@ mod client;
 
 use client::{ask, connect, exchange, get, receive, send, serve};
 use portolan_simweb::{
-    FaultSpec, LatencySpec, RobotsSpec, Server, ServerOptions, TruthQuery, UrlKind, ViolationKind,
-    Web, WebSpec, WitnessReport,
+    FaultSpec, LatencySpec, RobotsSpec, Server, ServerOptions, TruthQuery, UrlKind, Verdict,
+    ViolationKind, Web, WebSpec, WitnessReport,
 };
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -386,4 +386,25 @@ fn shutdown_ends_connections_and_keeps_the_record() {
     );
     assert!(std::net::TcpStream::connect(addr).is_err());
     assert_eq!(witness.report().requests, 1);
+}
+
+#[test]
+fn the_verdict_counts_what_was_fetched_of_what_there_is() {
+    let server = serve(WebSpec::small().with_hosts(1).with_pages_per_host(4));
+    let name = server.web().host_name(0);
+    get(server.addr(), &name, "/robots.txt");
+    let begun = Verdict::of(server.web(), server.witness());
+    let (all, none) = (begun.required, begun.fetched);
+    assert!(all >= 3 && none == 0 && begun.requests == 1, "{begun:?}");
+    for _ in 0..2 {
+        get(server.addr(), &name, "/");
+    }
+    let asked = get(server.addr(), "127.0.0.1", "/-/verdict");
+    let verdict: Verdict = serde_json::from_slice(&asked.body).expect("JSON");
+    assert_eq!((verdict.fetched, verdict.required), (1, all));
+    assert_eq!((verdict.repeats, verdict.requests), (1, 3));
+    assert!(
+        verdict.seconds > 0.0 && verdict.seconds < 60.0,
+        "{verdict:?}"
+    );
 }

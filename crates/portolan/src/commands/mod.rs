@@ -1,7 +1,12 @@
 //! One file for each command.
 
 mod bench;
+mod bench_archive;
+mod bench_crawl;
+mod bench_extract;
 mod bench_graph;
+mod bench_pages;
+mod bench_server;
 mod config;
 mod crawl;
 mod demo;

@@ -19,6 +19,8 @@ pub struct WitnessReport {
     /// Requests that were no HTTP/1 or named no host of this Web.
     pub bad_requests: u64,
     pub bytes: u64,
+    /// From the first request to the end of the last answer.
+    pub seconds: f64,
     pub distinct_urls: u64,
     pub statuses: BTreeMap<u16, u64>,
     pub robots_fetches: u64,
