@@ -22,6 +22,9 @@ pub enum RegistryError {
     Locked { path: PathBuf, pid: String },
     #[error("{}: {what}", path.display())]
     Settings { path: PathBuf, what: String },
+    /// More than a trillion observations, or a terabyte of texts or visits.
+    #[error("{} is full: spread the crawl over more partitions", path.display())]
+    Full { path: PathBuf },
     /// The caller broke the order of the log.
     #[error("partition {partition}: entry {seq} was applied after {applied}")]
     OutOfOrder {

@@ -4,18 +4,28 @@
 
 use crate::by_id::IdMap;
 use crate::error::{RegistryError, Result};
-use crate::files::{Consumed, Cursor, MemorySource, Run, Runs, Shape};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use crate::files::{Consumed, Cursor, Kind, MemorySource, Run, Runs, Shape};
+use crate::settings::Limits;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) const ENTRIES: Shape = Shape {
-    wide: true,
-    value_bytes: Some(8),
+/// Without filters: a host with due URLs is in most of them.
+const ENTRIES: Kind = Kind {
+    name: "due",
+    shape: Shape {
+        wide: true,
+        value_bytes: Some(8),
+    },
+    combine: None,
+    filter_bytes: 0,
 };
 
-/// RAM of one entry: 24 bytes in a B-tree whose nodes are two thirds full.
-pub(crate) const FRONTIER_ENTRY_BYTES: usize = 40;
+/// RAM of one entry: 16 bytes in a heap that may have just doubled, and 24 when it is written.
+pub(crate) const FRONTIER_ENTRY_BYTES: usize = 56;
+/// A host's heap takes as much as this many entries.
+const HEAP_ENTRIES: usize = 2;
 /// RAM of one host's marks.
 const MARK_BYTES: usize = 96;
 
@@ -27,7 +37,9 @@ pub(crate) struct Candidate {
 
 #[derive(Debug)]
 pub(crate) struct Frontier {
-    recent: BTreeMap<(u64, u64), u64>,
+    recent: IdMap<BinaryHeap<Reverse<Candidate>>>,
+    /// Entries in `recent`.
+    recent_entries: usize,
     /// Being written to a run; sorted.
     frozen: Option<Frozen>,
     pub(crate) runs: Runs,
@@ -55,31 +67,30 @@ struct Window {
 }
 
 impl Frontier {
-    pub(crate) fn open(
-        dir: &Path,
-        run_ids: &[u64],
-        prefetch: usize,
-        max_windows: usize,
-        max_marks: usize,
-    ) -> Result<Self> {
+    pub(crate) fn open(dir: &Path, run_ids: &[u64], limits: &Limits) -> Result<Self> {
         Ok(Self {
-            recent: BTreeMap::new(),
+            recent: IdMap::default(),
+            recent_entries: 0,
             frozen: None,
-            runs: Runs::open(dir, "due", ENTRIES, None, run_ids)?,
+            runs: Runs::open(dir, ENTRIES, run_ids)?,
             windows: IdMap::default(),
             marks: IdMap::default(),
-            prefetch,
-            max_windows,
-            max_marks,
+            prefetch: limits.prefetch_urls,
+            max_windows: limits.windows,
+            max_marks: limits.marks,
         })
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, host: u64, place: u64, doc: u64) {
-        self.recent.insert((host, place), doc);
+        let heap = self.recent.entry(host).or_default();
+        heap.push(Reverse(Candidate { place, doc }));
+        self.recent_entries += 1;
     }
 
+    /// Entries in RAM, the heaps that they are in counted as some more.
     pub(crate) fn recent(&self) -> usize {
-        self.recent.len()
+        self.recent_entries + HEAP_ENTRIES * self.recent.len()
     }
 
     pub(crate) fn ram_bytes(&self) -> usize {
@@ -88,7 +99,7 @@ impl Frontier {
             .values()
             .map(|window| 64 + window.ahead.capacity() * size_of::<Candidate>())
             .sum();
-        self.recent.len() * FRONTIER_ENTRY_BYTES
+        self.recent() * FRONTIER_ENTRY_BYTES
             + self.frozen.as_ref().map_or(0, |f| f.entries.len() * 24)
             + self.runs.ram_bytes()
             + ahead
@@ -104,27 +115,26 @@ impl Frontier {
                 self.refill(host)?;
             }
         }
-        let recent = self
-            .recent
-            .range((host, 0)..=(host, u64::MAX))
-            .next()
-            .map(|(&(_, place), &doc)| Candidate { place, doc });
-        let window = self.windows.get_mut(&host);
-        let ahead = window.as_ref().and_then(|window| window.ahead.front());
-        match (recent, ahead) {
-            (Some(recent), ahead) if ahead.is_none_or(|ahead| recent <= *ahead) => {
-                self.recent.remove(&(host, recent.place));
-                Ok(Some(recent))
+        let ahead = self.windows.get_mut(&host).map(|window| &mut window.ahead);
+        let next_ahead = ahead.as_ref().and_then(|ahead| ahead.front());
+        if let Some(heap) = self.recent.get_mut(&host)
+            && let Some(&Reverse(recent)) = heap.peek()
+            && next_ahead.is_none_or(|ahead| recent <= *ahead)
+        {
+            heap.pop();
+            self.recent_entries -= 1;
+            if heap.is_empty() {
+                self.recent.remove(&host);
             }
-            _ => Ok(window.and_then(|window| window.ahead.pop_front())),
+            return Ok(Some(recent));
         }
+        Ok(ahead.and_then(VecDeque::pop_front))
     }
 
     /// May the host have more entries? Reads nothing.
     pub(crate) fn may_have(&self, host: u64) -> bool {
-        let recent = self.recent.range((host, 0)..=(host, u64::MAX)).next();
         let runs = self.frozen.is_some() || !self.runs.is_empty();
-        recent.is_some()
+        self.recent.contains_key(&host)
             || match self.windows.get(&host) {
                 Some(window) => !window.ahead.is_empty() || (runs && !window.drained),
                 None => runs,
@@ -146,7 +156,7 @@ impl Frontier {
     pub(crate) fn close_window(&mut self, host: u64) {
         if let Some(window) = self.windows.remove(&host) {
             for candidate in window.ahead {
-                self.recent.insert((host, candidate.place), candidate.doc);
+                self.push(host, candidate.place, candidate.doc);
             }
         }
     }
@@ -218,10 +228,13 @@ impl Frontier {
         for host in hosts {
             self.close_window(host);
         }
-        let recent = std::mem::take(&mut self.recent);
+        self.recent_entries = 0;
+        let recent = std::mem::take(&mut self.recent).into_iter();
         let mut entries: Vec<(u64, u64, u64)> = recent
-            .into_iter()
-            .map(|((host, place), doc)| (host, place, doc))
+            .flat_map(|(host, heap)| {
+                let heap = heap.into_iter();
+                heap.map(move |Reverse(one)| (host, one.place, one.doc))
+            })
             .collect();
         entries.extend(taken);
         entries.sort_unstable();
@@ -236,17 +249,21 @@ impl Frontier {
 
     /// The frozen entries are in a run now, together with those of `merged`.
     pub(crate) fn thaw(&mut self, merged: &[u64], new_run: Option<u64>) {
-        let Some(frozen) = self.frozen.take() else {
-            return;
-        };
-        let gone = |id: u64| id == frozen.id || merged.contains(&id);
+        if let Some(frozen) = self.frozen.take() {
+            let gone: Vec<u64> = merged.iter().copied().chain([frozen.id]).collect();
+            self.replaced(&gone, new_run);
+        }
+    }
+
+    /// Sources whose entries are in a new run now.
+    pub(crate) fn replaced(&mut self, gone: &[u64], new_run: Option<u64>) {
         self.marks.retain(|_, marks| {
-            let sources = marks.iter().filter(|(id, _)| gone(*id)).count();
-            let first = marks.iter().filter(|(id, _)| gone(*id)).map(|m| m.1).min();
-            marks.retain(|(id, _)| !gone(*id));
+            let read = marks.iter().filter(|(id, _)| gone.contains(id));
+            let (sources, first) = (read.clone().count(), read.map(|mark| mark.1).min());
+            marks.retain(|(id, _)| !gone.contains(id));
             // Where every source of the new run has been read at least so far, so has the run.
             if let (Some(id), Some(place)) = (new_run, first)
-                && sources == merged.len() + 1
+                && sources == gone.len()
             {
                 marks.push((id, place));
             }
@@ -254,13 +271,14 @@ impl Frontier {
         });
     }
 
-    /// What has been read of the runs, for a merge to leave out. Whatever was read is stale, or in
-    /// `recent`, or taken, and the latter two are in every checkpoint.
-    pub(crate) fn consumed(&self, runs: &[Run]) -> HashMap<u64, Consumed> {
-        let mut by_run: HashMap<u64, HashMap<u64, u64>> = HashMap::new();
+    /// What has been read of the runs, for a merge to leave out. To be asked when `freeze` has been
+    /// called: whatever was read is stale, or among the frozen entries, which are in every checkpoint
+    /// from then on.
+    pub(crate) fn consumed(&self) -> HashMap<u64, Consumed> {
+        let mut by_run: HashMap<u64, IdMap<u64>> = HashMap::new();
         for (&host, marks) in &self.marks {
             for &(id, place) in marks {
-                if place > 0 && runs.iter().any(|run| run.id == id) {
+                if place > 0 {
                     by_run.entry(id).or_default().insert(host, place);
                 }
             }
@@ -273,11 +291,8 @@ impl Frontier {
 
     /// All entries of a host, stale ones too, in order.
     pub(crate) fn entries_of(&self, host: u64) -> Result<Vec<Candidate>> {
-        let mut all: Vec<Candidate> = self
-            .recent
-            .range((host, 0)..=(host, u64::MAX))
-            .map(|(&(_, place), &doc)| Candidate { place, doc })
-            .collect();
+        let recent = self.recent.get(&host).into_iter().flatten();
+        let mut all: Vec<Candidate> = recent.map(|Reverse(one)| *one).collect();
         if let Some(frozen) = &self.frozen {
             let of_host = frozen.entries.iter().filter(|(h, _, _)| *h == host);
             all.extend(of_host.map(|&(_, place, doc)| Candidate { place, doc }));

@@ -9,10 +9,10 @@
 //!
 //! - `log`: entries, segments, commits, forwards between partitions.
 //! - `partition`: the fold, turns for whoever crawls, upkeep of what is on disk.
-//! - `sieve`, `record`, `texts`: known URLs. `frontier`: sub-queues of hosts. `hosts`: what is
+//! - `sieve`, `recent`, `record`, `texts`: known URLs. `frontier`: sub-queues of hosts. `hosts`: what is
 //!   remembered of hosts, and which is due when.
 //! - `files`: append-only files and immutable sorted tables, which everything above is kept in;
-//!   `manifest`: which of them make up the state. `merger`: the thread that writes them.
+//!   `manifest`: which of them make up the state. `merger`: the threads that write them.
 //! - `registry`: opening and recovery. `snapshot`: reading. `bench`: what it all costs.
 //!
 //! # On disk
@@ -30,12 +30,13 @@
 //!
 //! # RAM
 //!
-//! Held in RAM, per partition, with M = `memory_bytes` / `partitions`: two generations of recent
-//! records (at most 54 % of M), pending operations and the batch being looked up (24 %), frontier
-//! entries, recent and frozen (18 %), news of hosts, recent and frozen (8 %), windows and marks of
-//! hosts (3 %). On top: 50 bytes for each of `hosts_in_ram` queued hosts, 16 to 24 bytes of sparse
-//! index for each 8 KB of table (0.1 byte a URL), URLs in flight, and about 2 MB of buffers. Whoever
-//! applies an entry waits for the merge thread rather than pass these limits.
+//! Held in RAM, per partition, with M = `memory_bytes` / `partitions`: recent records (42 % of M) and
+//! a copy of those that are being written (16 %), pending operations and the batch being looked up
+//! (16 %), frontier entries, recent and frozen (14 %), news of hosts, recent and frozen (8 %), windows
+//! and marks of hosts (3 %). On top: a byte a known URL for filters, up to 84 % of M, and twice that
+//! for a table that is being merged; 50 bytes for each of `hosts_in_ram` queued hosts; 16 to 24 bytes
+//! of sparse index for each 8 KB of table (0.1 byte a URL), URLs in flight, and about 2 MB of buffers.
+//! Whoever applies an entry waits for the merge threads rather than pass these limits.
 
 pub mod bench;
 mod by_id;
@@ -48,6 +49,7 @@ mod log;
 mod manifest;
 mod merger;
 mod partition;
+mod recent;
 mod record;
 mod registry;
 mod settings;

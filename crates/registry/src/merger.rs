@@ -1,5 +1,6 @@
-//! The merge thread: looks up, sorts, writes and syncs for all partitions, one job at a time, so
-//! that those who crawl do not wait for the disk.
+//! The merge threads: they look up, write, merge and sync for all partitions, so that those who
+//! crawl do not wait for the disk. One does what partitions wait for sooner or later, and the other
+//! what takes long and can wait.
 
 use crate::error::{RegistryError, Result};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -7,7 +8,23 @@ use std::thread;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A handle; the thread ends when all are gone.
+/// Handles; the threads end when all are gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Mergers {
+    pub(crate) prompt: Merger,
+    pub(crate) patient: Merger,
+}
+
+impl Mergers {
+    pub(crate) fn start() -> std::io::Result<Self> {
+        Ok(Self {
+            prompt: Merger::start("registry-write")?,
+            patient: Merger::start("registry-merge")?,
+        })
+    }
+}
+
+/// One thread, one job at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Merger {
     // Bounded by its users: a partition has one job at a time.
@@ -21,10 +38,10 @@ pub(crate) struct Promise<T> {
 }
 
 impl Merger {
-    pub(crate) fn start() -> std::io::Result<Self> {
+    fn start(name: &str) -> std::io::Result<Self> {
         let (jobs, inbox) = channel::<Job>();
         thread::Builder::new()
-            .name("registry-merge".to_owned())
+            .name(name.to_owned())
             .spawn(move || {
                 for job in inbox {
                     job();

@@ -1,6 +1,6 @@
 //! What is kept of a known URL, beside its text: a small record, found by DocId.
 
-use crate::wire::{Reader, put_u64, put_varint};
+use crate::wire::{Reader, put_varint};
 use portolan_model::{Outcome, Reason};
 
 /// Where a URL stands.
@@ -41,7 +41,6 @@ pub fn class_of(count: u32, priority: i8) -> u8 {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Record {
-    pub(crate) host: u64,
     /// Number of the observation (or retry) that put it where it is in its queue.
     pub(crate) arrival: u64,
     /// Where its text starts.
@@ -54,6 +53,8 @@ pub(crate) struct Record {
     pub(crate) reason: u8,
     pub(crate) priority: i8,
     pub(crate) attempts: u8,
+    /// Some bits of its host's identity, to tell most URLs of other hosts without their texts.
+    pub(crate) host_tag: u8,
 }
 
 impl Record {
@@ -92,7 +93,7 @@ impl Record {
             | u8::from(self.attempts != 0) << 4
             | u8::from(self.visit != 0) << 5;
         out.push(flags);
-        put_u64(out, self.host);
+        out.push(self.host_tag);
         put_varint(out, self.arrival);
         put_varint(out, self.text);
         put_varint(out, u64::from(self.count));
@@ -114,7 +115,7 @@ impl Record {
         let reader = &mut Reader::new(bytes);
         let flags = reader.byte()?;
         let mut record = Record {
-            host: reader.u64()?,
+            host_tag: reader.byte()?,
             arrival: reader.varint()?,
             text: reader.varint()?,
             visit: 0,
@@ -138,6 +139,12 @@ impl Record {
         }
         reader.is_empty().then_some(record)
     }
+}
+
+/// What a record keeps of its host's identity.
+pub(crate) fn host_tag(host: u64) -> u8 {
+    // Not the top bits, which are alike for all hosts of a partition.
+    host as u8
 }
 
 /// Sorts as a queue does.
@@ -167,7 +174,7 @@ mod tests {
     #[test]
     fn records_round_trip() {
         let record = Record {
-            host: 0xfeed,
+            host_tag: 0xfe,
             arrival: 1 << 40,
             text: 77,
             visit: 5,

@@ -6,7 +6,7 @@ use crate::files::{replace_file, sync_dir};
 use crate::lock::DirLock;
 use crate::log::{Durable, LogReader, Logs};
 use crate::manifest::Manifest;
-use crate::merger::Merger;
+use crate::merger::Mergers;
 use crate::partition::{AfterCrash, Opening, Partition};
 use crate::settings::{Limits, RegistrySettings};
 use portolan_model::PartitionId;
@@ -63,7 +63,7 @@ impl Registry {
         sync_dir(dir)?;
         let checkpointed: Vec<u64> = manifests.iter().map(|manifest| manifest.seq).collect();
         let durable = Arc::new(Durable::new(&checkpointed));
-        let merger = Merger::start().at(dir)?;
+        let mergers = Mergers::start().at(dir)?;
         let mut opened = Vec::new();
         let mut ends = Vec::new();
         for (id, manifest) in (0..partitions).zip(manifests) {
@@ -78,7 +78,7 @@ impl Registry {
                     unknown_delay_ms: settings.unknown_delay_ms,
                 }),
                 durable: durable.clone(),
-                merger: merger.clone(),
+                mergers: mergers.clone(),
             };
             sweep(&opening.dir, &manifest)?;
             let mut partition = Partition::open(opening, manifest)?;

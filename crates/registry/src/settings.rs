@@ -1,15 +1,17 @@
 //! Settings of a registry, and what they come to for one partition.
 
 use crate::frontier::FRONTIER_ENTRY_BYTES;
-use crate::sieve::GENERATION_ENTRY_BYTES;
+use crate::recent::{Recent, SLOT_BYTES};
 
 /// Plain data; fixed while a registry is open. `partitions` is fixed for its life.
 #[derive(Clone, Debug)]
 pub struct RegistrySettings {
     pub partitions: u16,
     /// RAM for records, pending links, frontier entries and news of hosts, of all partitions
-    /// together. Sparse indexes (16 to 24 bytes for each 8 KB of table), the host queue
-    /// (`hosts_in_ram`, 50 bytes each) and some 2 MB of buffers a partition come on top.
+    /// together. Filters come on top as URLs become known, a byte for each, up to 84 % of this (with
+    /// more URLs than that, some tables have none, and new URLs are looked up in them on disk); so do
+    /// sparse indexes (16 to 24 bytes for each 8 KB of table), the host queue (`hosts_in_ram`, 50
+    /// bytes each) and some 2 MB of buffers a partition.
     pub memory_bytes: u64,
     /// A checkpoint is written when a partition has folded this much log since the last.
     pub checkpoint_log_bytes: u64,
@@ -41,8 +43,10 @@ impl Default for RegistrySettings {
 /// One partition's share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Records in a generation.
+    /// Records in RAM.
     pub(crate) recent_records: usize,
+    /// Those among them that are newer than the tables.
+    pub(crate) changed_records: usize,
     pub(crate) pending_ops: usize,
     pub(crate) pending_bytes: usize,
     pub(crate) frontier_entries: usize,
@@ -52,6 +56,10 @@ pub(crate) struct Limits {
     pub(crate) prefetch_urls: usize,
     pub(crate) windows: usize,
     pub(crate) marks: usize,
+    pub(crate) known_filter_bytes: usize,
+    pub(crate) host_filter_bytes: usize,
+    /// Tables that are rewritten whenever RAM is; larger ones in the background.
+    pub(crate) small_tables_bytes: u64,
 }
 
 impl Limits {
@@ -59,28 +67,32 @@ impl Limits {
         let partitions = usize::from(settings.partitions.max(1));
         let memory = settings.memory_bytes as usize / partitions;
         let percent = |share: usize| memory / 100 * share;
-        // Hash maps grow by doubling: a generation is as large as fits without passing its share.
-        let buckets = percent(27) / (GENERATION_ENTRY_BYTES * 7 / 8);
-        let buckets = (buckets / 2 + 1).next_power_of_two().max(16);
-        let recent_records = buckets / 8 * 7;
+        // Changed records are copied to be written: they are the half that may not be dropped.
+        let recent_records = (percent(42) / SLOT_BYTES / Recent::slots_for(4) * 4).max(16);
+        let changed_records = recent_records / 2;
         Self {
             recent_records,
-            pending_ops: (recent_records / 4).max(1),
+            changed_records,
+            pending_ops: (changed_records / 4).max(1),
             pending_bytes: percent(8),
-            frontier_entries: (percent(11) / FRONTIER_ENTRY_BYTES).max(8),
+            frontier_entries: (percent(14) / FRONTIER_ENTRY_BYTES).max(8),
             news_bytes: percent(4).max(4096),
             checkpoint_log_bytes: settings.checkpoint_log_bytes,
             hosts_in_ram: (settings.hosts_in_ram / partitions).max(4),
             prefetch_urls: settings.prefetch_urls.max(1),
             windows: (percent(1) / 512).max(4),
             marks: (percent(2) / 128).max(8),
+            known_filter_bytes: percent(80),
+            host_filter_bytes: percent(4),
+            small_tables_bytes: percent(16) as u64,
         }
     }
 
     /// A reader's copy holds the log's tail in RAM, whatever it comes to.
     pub(crate) fn for_reading() -> Self {
         Self {
-            recent_records: usize::MAX / 2,
+            recent_records: 0,
+            changed_records: usize::MAX / 2,
             pending_ops: usize::MAX / 4,
             pending_bytes: usize::MAX,
             frontier_entries: usize::MAX,
@@ -90,6 +102,9 @@ impl Limits {
             prefetch_urls: 16,
             windows: 16,
             marks: 16,
+            known_filter_bytes: 0,
+            host_filter_bytes: 0,
+            small_tables_bytes: 0,
         }
     }
 }

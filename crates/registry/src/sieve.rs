@@ -1,147 +1,129 @@
-//! Which URLs are known: records of recent ones in RAM in two generations, all others in sorted
-//! tables, and in between the operations on URLs not found in RAM, which wait to be looked up
-//! together. Not what an operation does to a record; that is the fold.
+//! Which URLs are known: records of recent ones in RAM, all of them in sorted tables whose filters
+//! tell most new URLs at once, and in between the operations on URLs that may be on disk, which wait
+//! to be looked up together. Not what an operation does to a record; that is the fold.
 
-use crate::by_id::IdMap;
 use crate::error::{RegistryError, Result};
-use crate::files::{MemorySource, Runs, Shape, Table, look_up};
+use crate::files::{Kind, MemorySource, Runs, Shape, Table, look_up};
+use crate::recent::{Recent, Slot};
 use crate::record::Record;
+use crate::settings::Limits;
 use crate::texts::Finding;
 use portolan_model::{DocId, Outcome, Verdict};
-use std::collections::hash_map::Entry;
+use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) type Generation = IdMap<Record>;
-
-/// RAM of one record in a generation: key, record and control byte, at a load of 7/8.
-pub(crate) const GENERATION_ENTRY_BYTES: usize = 56;
-
-pub(crate) const RECORDS: Shape = Shape {
+const RECORDS: Shape = Shape {
     wide: false,
     value_bytes: None,
 };
 
 #[derive(Debug)]
 pub(crate) struct Sieve {
-    /// Newer than everything else.
-    active: Generation,
-    /// Being written to a table, or written and kept because recent URLs come again soon.
-    frozen: Option<Arc<Generation>>,
+    /// Newer than the tables, or the same.
+    recent: Recent,
     pub(crate) runs: Runs,
     pub(crate) pending: Pending,
 }
 
 impl Sieve {
-    pub(crate) fn open(dir: &Path, run_ids: &[u64]) -> Result<Self> {
+    pub(crate) fn open(dir: &Path, run_ids: &[u64], limits: &Limits) -> Result<Self> {
+        let kind = Kind {
+            name: "known",
+            shape: RECORDS,
+            combine: None,
+            filter_bytes: limits.known_filter_bytes,
+        };
         Ok(Self {
-            active: Generation::default(),
-            frozen: None,
-            runs: Runs::open(dir, "known", RECORDS, None, run_ids)?,
+            recent: Recent::planned_for(limits.recent_records),
+            runs: Runs::open(dir, kind, run_ids)?,
             pending: Pending::default(),
         })
     }
 
-    /// The record, if it is in RAM; from now on it is a recent one.
+    /// The record, to be changed, if it is in RAM.
     #[inline]
-    pub(crate) fn touch(&mut self, doc: u64) -> Option<&mut Record> {
-        match self.active.entry(doc) {
-            Entry::Occupied(record) => Some(record.into_mut()),
-            Entry::Vacant(place) => {
-                let record = *self.frozen.as_ref()?.get(&doc)?;
-                Some(place.insert(record))
-            }
-        }
+    pub(crate) fn touch(&mut self, doc: u64) -> Option<&mut Slot> {
+        self.recent.touch(doc)
     }
 
-    pub(crate) fn insert(&mut self, doc: u64, record: Record) {
-        self.active.insert(doc, record);
+    pub(crate) fn insert(&mut self, doc: u64, record: &Record) {
+        self.recent.insert(doc, record);
     }
 
     /// Takes a record that was looked up, unless RAM has a newer one. Pending operations on it must
     /// follow at once.
-    pub(crate) fn insert_found(&mut self, doc: u64, record: Record) {
-        if self.touch(doc).is_none() {
-            self.active.insert(doc, record);
+    pub(crate) fn insert_found(&mut self, doc: u64, record: &Record) {
+        if self.recent.get(doc).is_none() {
+            self.recent.insert(doc, record);
         }
     }
 
     /// The record, wherever it is. It does not become a recent one: operations on it may be
     /// waiting, and those that come later must not overtake them.
     pub(crate) fn peek(&self, doc: u64) -> Result<Option<Record>> {
-        if let Some(record) = self.active.get(&doc) {
-            return Ok(Some(*record));
+        if let Some(slot) = self.recent.get(doc) {
+            return Ok(Some(slot.record()));
         }
-        if let Some(record) = self.frozen.as_ref().and_then(|frozen| frozen.get(&doc)) {
-            return Ok(Some(*record));
+        if !self.runs.may_hold(doc) {
+            return Ok(None);
         }
-        self.look_up_one(doc)
-    }
-
-    fn look_up_one(&self, doc: u64) -> Result<Option<Record>> {
         let found = look_up_records(&self.runs.tables(), &[doc])?;
         Ok(found.first().map(|(_, record)| *record))
     }
 
     /// May a URL that is not in RAM be known all the same?
-    pub(crate) fn has_tables(&self) -> bool {
-        !self.runs.is_empty()
+    #[inline]
+    pub(crate) fn may_be_on_disk(&self, doc: u64) -> bool {
+        self.runs.may_hold(doc)
     }
 
-    pub(crate) fn recent(&self) -> usize {
-        self.active.len()
+    /// Brings what the documents' operations will look at into the processor's caches, all at once
+    /// rather than one after the other.
+    pub(crate) fn warm(&self, docs: impl Iterator<Item = u64> + Clone) {
+        let homes = docs.clone().map(|doc| self.recent.touch_home(doc));
+        black_box(homes.fold(0, |sum, word| sum ^ word));
+        if self.runs.is_empty() {
+            return;
+        }
+        let mut sum = 0;
+        for doc in docs {
+            if self.recent.get(doc).is_none() {
+                for run in self.runs.iter() {
+                    sum ^= run.table.filter().touch(doc);
+                }
+            }
+        }
+        black_box(sum);
     }
 
-    /// Starts a new generation; the old one is written to a table by the caller.
-    pub(crate) fn freeze(&mut self) -> Arc<Generation> {
-        let mut fresh = self
-            .frozen
-            .take()
-            .and_then(|old| Arc::try_unwrap(old).ok())
-            .unwrap_or_default();
-        fresh.clear();
-        let frozen = Arc::new(std::mem::replace(&mut self.active, fresh));
-        self.frozen = Some(frozen.clone());
-        frozen
+    /// Records that are newer than the tables.
+    pub(crate) fn changed(&self) -> usize {
+        self.recent.changed()
+    }
+
+    /// What is newer than the tables, for the caller to write. It stays in RAM until the next time.
+    pub(crate) fn freeze(&mut self) -> Vec<Slot> {
+        self.recent.take_changed()
     }
 
     pub(crate) fn ram_bytes(&self) -> usize {
-        let generation = |map: &Generation| map.capacity() * GENERATION_ENTRY_BYTES;
-        generation(&self.active)
-            + self.frozen.as_ref().map_or(0, |frozen| generation(frozen))
-            + self.pending.ram_bytes()
-            + self.runs.ram_bytes()
+        self.recent.ram_bytes() + self.pending.ram_bytes() + self.runs.ram_bytes()
     }
 
-    /// All records in RAM that are newer than the tables, sorted.
+    /// All records in RAM, as a sorted source.
     pub(crate) fn memory(&self) -> MemorySource {
-        let mut records: Vec<(u64, Record)> = self
-            .frozen
-            .iter()
-            .flat_map(|frozen| frozen.iter())
-            .filter(|(doc, _)| !self.active.contains_key(doc))
-            .chain(self.active.iter())
-            .map(|(&doc, &record)| (doc, record))
-            .collect();
-        records.sort_unstable_by_key(|(doc, _)| *doc);
-        let mut records = records.into_iter();
-        Box::new(move |value| {
-            let (doc, record) = records.next()?;
-            record.encode(value);
-            Some((doc, 0))
-        })
+        records_source(self.recent.iter().copied().collect())
     }
 }
 
-/// A generation as a sorted source, for writing it to a table.
-pub(crate) fn generation_source(generation: Arc<Generation>) -> MemorySource {
-    let mut docs: Vec<u64> = generation.keys().copied().collect();
-    docs.sort_unstable();
-    let mut docs = docs.into_iter();
+/// Records in order, for writing them to a table.
+pub(crate) fn records_source(slots: Vec<Slot>) -> MemorySource {
+    let mut slots = slots.into_iter();
     Box::new(move |value| {
-        let doc = docs.next()?;
-        generation.get(&doc)?.encode(value);
-        Some((doc, 0))
+        let slot = slots.next()?;
+        slot.record().encode(value);
+        Some((slot.doc(), 0))
     })
 }
 

@@ -6,9 +6,9 @@ use crate::files::{AppendFile, Merged};
 use crate::hosts::HostState;
 use crate::log::{Durable, LogReader, read_visit};
 use crate::manifest::Manifest;
-use crate::merger::Merger;
+use crate::merger::Mergers;
 use crate::partition::{Opening, Partition};
-use crate::record::{Record, State};
+use crate::record::{Record, State, host_tag};
 use crate::registry::{partition_dir, read_meta};
 use crate::settings::Limits;
 use crate::stats::Stats;
@@ -71,12 +71,12 @@ impl Snapshot {
     /// `dir` is the registry's directory.
     pub fn open(dir: &Path) -> Result<Self> {
         let partitions = read_meta(dir)?;
-        let merger = Merger::start().map_err(|source| RegistryError::Io {
+        let mergers = Mergers::start().map_err(|source| RegistryError::Io {
             path: dir.to_path_buf(),
             source,
         })?;
         let partitions = (0..partitions)
-            .map(|id| open_partition(dir, id, partitions, &merger))
+            .map(|id| open_partition(dir, id, partitions, &mergers))
             .collect::<Result<_>>()?;
         Ok(Self { partitions })
     }
@@ -91,19 +91,23 @@ impl Snapshot {
 
     /// All known URLs that the filter lets through, by partition and document.
     pub fn urls(&self, filter: UrlFilter) -> impl Iterator<Item = Result<UrlRecord>> + '_ {
-        let host = filter.host.map(|name| HostId::of(&name).0);
+        let host = filter.host.map(|name| HostId::of(&name));
         self.partitions.iter().flat_map(move |partition| {
             Records::new(partition)
                 .filter(move |item| match item {
                     Ok((_, record)) => {
                         filter.state.is_none_or(|state| state == record.state)
-                            && host.is_none_or(|host| host == record.host)
+                            && host.is_none_or(|host| host_tag(host.0) == record.host_tag)
                     }
                     Err(_) => true,
                 })
                 .map(move |item| {
                     let (doc, record) = item?;
                     describe(partition, doc, record)
+                })
+                .filter(move |item| match item {
+                    Ok(url) => host.is_none_or(|host| host == url.host),
+                    Err(_) => true,
                 })
         })
     }
@@ -139,8 +143,10 @@ impl Snapshot {
             let Some(record) = partition.sieve.peek(doc.0)? else {
                 continue;
             };
-            let queue = queue_of(partition, record.host)?;
-            let host = partition.hosts.load(record.host)?;
+            let (url, _) = partition.texts.read(record.text, doc.0)?;
+            let host = HostId::of(host_name(&url)).0;
+            let queue = queue_of(partition, host)?;
+            let host = partition.hosts.load(host)?;
             return Ok(queue
                 .iter()
                 .position(|&queued| queued == doc)
@@ -185,12 +191,12 @@ impl Snapshot {
     }
 }
 
-fn open_partition(dir: &Path, id: u16, partitions: u16, merger: &Merger) -> Result<Partition> {
+fn open_partition(dir: &Path, id: u16, partitions: u16, mergers: &Mergers) -> Result<Partition> {
     let dir = partition_dir(dir, id);
     let mut attempt = 1;
     loop {
         let manifest = Manifest::read(&dir)?.unwrap_or_default();
-        let opened = fold_tail(&dir, id, partitions, manifest.clone(), merger);
+        let opened = fold_tail(&dir, id, partitions, manifest.clone(), mergers);
         match opened {
             Err(_)
                 if attempt < OPEN_ATTEMPTS
@@ -208,7 +214,7 @@ fn fold_tail(
     id: u16,
     partitions: u16,
     manifest: Manifest,
-    merger: &Merger,
+    mergers: &Mergers,
 ) -> Result<Partition> {
     let opening = Opening {
         id: PartitionId(id),
@@ -218,7 +224,7 @@ fn fold_tail(
         read_only: true,
         crash: None,
         durable: Arc::new(Durable::new(&vec![0; usize::from(partitions)])),
-        merger: merger.clone(),
+        mergers: mergers.clone(),
     };
     let mut partition = Partition::open(opening, manifest)?;
     let mut log = LogReader::open(&dir.join("log"), partition.applied())?;

@@ -46,6 +46,10 @@ impl Texts {
         &mut self.file
     }
 
+    pub(crate) fn file_ref(&self) -> &AppendFile {
+        &self.file
+    }
+
     pub(crate) fn len(&self) -> u64 {
         self.file.len()
     }
@@ -165,10 +169,14 @@ fn parse(bytes: &[u8]) -> Option<(&str, Finding, usize)> {
 pub(crate) fn host_name(url: &str) -> &str {
     // Once a link: plain loops over bytes, as all delimiters are ASCII.
     let bytes = url.as_bytes();
-    let start = bytes
-        .windows(3)
-        .position(|three| three == b"://")
-        .map_or(0, |at| at + 3);
+    let start = if bytes.starts_with(b"https://") {
+        8
+    } else if bytes.starts_with(b"http://") {
+        7
+    } else {
+        let at = bytes.windows(3).position(|three| three == b"://");
+        at.map_or(0, |at| at + 3)
+    };
     let rest = &bytes[start..];
     let ends_authority = |byte: &u8| matches!(byte, b'/' | b'?' | b'#');
     let length = if rest.first() == Some(&b'[') {

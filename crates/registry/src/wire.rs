@@ -1,12 +1,64 @@
 //! How numbers and strings are laid out in the registry's files: varints, little-endian words,
 //! length-prefixed bytes. Knows nothing of what they mean.
 
+/// 64 bits, 7 in each byte.
+const MAX_VARINT_BYTES: usize = 10;
+
+#[inline]
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
+    if value < 0x80 {
+        out.push(value as u8);
+        return;
     }
-    out.push(value as u8);
+    let mut bytes = [0; MAX_VARINT_BYTES];
+    let mut length = 0;
+    while value >= 0x80 {
+        bytes[length] = value as u8 | 0x80;
+        value >>= 7;
+        length += 1;
+    }
+    bytes[length] = value as u8;
+    out.extend_from_slice(&bytes[..=length]);
+}
+
+/// The number that starts at `at`, and where it ends. Several per entry of every table that is
+/// read, so numbers of up to 8 bytes are put together at once rather than byte by byte.
+#[inline]
+pub(crate) fn varint_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    let first = *bytes.get(at)?;
+    if first < 0x80 {
+        return Some((u64::from(first), at + 1));
+    }
+    let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
+        return long_varint_at(bytes, at);
+    };
+    let word = u64::from_le_bytes(*word);
+    let ends = !word & 0x8080_8080_8080_8080;
+    if ends == 0 {
+        return long_varint_at(bytes, at);
+    }
+    let bits = ends.trailing_zeros() + 1;
+    let word = word & (u64::MAX >> (64 - bits));
+    let pairs = (word & 0x007f_007f_007f_007f) | (word & 0x7f00_7f00_7f00_7f00) >> 1;
+    let fours = (pairs & 0x0000_3fff_0000_3fff) | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+    let value = (fours & 0x0fff_ffff) | (fours & 0x0fff_ffff_0000_0000) >> 4;
+    Some((value, at + bits as usize / 8))
+}
+
+fn long_varint_at(bytes: &[u8], mut at: usize) -> Option<(u64, usize)> {
+    let mut value = 0u64;
+    for shift in (0..=63).step_by(7) {
+        let byte = *bytes.get(at)?;
+        at += 1;
+        if shift == 63 && byte > 1 {
+            return None;
+        }
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some((value, at));
+        }
+    }
+    None
 }
 
 pub(crate) fn put_u64(out: &mut Vec<u8>, value: u64) {
@@ -45,23 +97,9 @@ impl<'a> Reader<'a> {
 
     #[inline]
     pub(crate) fn varint(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        let mut shift = 0;
-        loop {
-            let (&byte, rest) = self.bytes.split_first()?;
-            self.bytes = rest;
-            if shift == 63 && byte > 1 {
-                return None;
-            }
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(value);
-            }
-            shift += 7;
-            if shift > 63 {
-                return None;
-            }
-        }
+        let (value, end) = varint_at(self.bytes, 0)?;
+        self.bytes = &self.bytes[end..];
+        Some(value)
     }
 
     pub(crate) fn signed(&mut self) -> Option<i64> {
@@ -104,18 +142,21 @@ mod tests {
 
     #[test]
     fn numbers_round_trip() {
-        let numbers = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX];
+        let powers = (0..64).map(|bit| 1u64 << bit);
+        let numbers: Vec<u64> = powers.flat_map(|n| [n - 1, n, n + 1, !n]).collect();
         let mut out = Vec::new();
-        for n in numbers {
+        for &n in &numbers {
             put_varint(&mut out, n);
             put_signed(&mut out, n as i64);
         }
         let mut reader = Reader::new(&out);
-        for n in numbers {
+        for &n in &numbers {
             assert_eq!(reader.varint(), Some(n));
             assert_eq!(reader.signed(), Some(n as i64));
         }
         assert!(reader.is_empty());
         assert_eq!(Reader::new(&[0xff; 11]).varint(), None);
+        assert_eq!(Reader::new(&[0xff; 3]).varint(), None);
+        assert_eq!(varint_at(&[0x80, 1], 2), None);
     }
 }

@@ -1,9 +1,9 @@
 //! Reading several sorted sources as one, newest first where they share a key. Streams: holds one
 //! block a source.
 
+use crate::by_id::IdMap;
 use crate::error::{RegistryError, Result};
 use crate::files::{Cursor, Key};
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,21 +14,52 @@ pub(crate) type MemorySource = Box<dyn FnMut(&mut Vec<u8>) -> Option<Key> + Send
 pub(crate) type Combine = fn(older: &[u8], newer: &[u8], out: &mut Vec<u8>) -> Option<()>;
 
 /// First key words whose entries before a second word are no longer wanted.
-pub(crate) type Consumed = Arc<HashMap<u64, u64>>;
+pub(crate) type Consumed = Arc<IdMap<u64>>;
 
 pub(crate) enum MergeInput {
     Memory(MemorySource),
     Table {
         cursor: Cursor,
         path: PathBuf,
-        consumed: Option<Consumed>,
+        wanted: Wanted,
     },
+}
+
+/// Which entries of a table are still wanted.
+#[derive(Default)]
+pub(crate) struct Wanted {
+    consumed: Option<Consumed>,
+    /// For the first key word met last: the first second word that is wanted.
+    last: (u64, u64),
+}
+
+impl Wanted {
+    pub(crate) fn all_but(consumed: Option<Consumed>) -> Self {
+        Self {
+            consumed,
+            last: (0, 0),
+        }
+    }
+
+    #[inline]
+    fn holds(&mut self, (hi, lo): Key) -> bool {
+        let Some(consumed) = &self.consumed else {
+            return true;
+        };
+        if self.last.0 != hi {
+            self.last = (hi, consumed.get(&hi).copied().unwrap_or(0));
+        }
+        lo >= self.last.1
+    }
 }
 
 pub(crate) struct Merged {
     inputs: Vec<Input>,
     /// `None`: the newest value is the value.
     combine: Option<Combine>,
+    /// The input whose entry was given last: it moves on when the next one is asked for, so that
+    /// its value need not be copied.
+    given: Option<usize>,
     value: Vec<u8>,
     scratch: Vec<u8>,
 }
@@ -58,25 +89,53 @@ impl Merged {
         Ok(Self {
             inputs,
             combine,
+            given: None,
             value: Vec::new(),
             scratch: Vec::new(),
         })
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<(Key, &[u8])>> {
-        let Some(key) = self.inputs.iter().filter_map(|input| input.key).min() else {
+        if let Some(given) = self.given.take() {
+            self.inputs[given].advance()?;
+        }
+        let mut newest: Option<(usize, Key)> = None;
+        let mut shared = false;
+        for (index, input) in self.inputs.iter().enumerate() {
+            let Some(key) = input.key else { continue };
+            match newest {
+                Some((_, least)) if key > least => {}
+                Some((_, least)) if key == least => shared = true,
+                _ => {
+                    newest = Some((index, key));
+                    shared = false;
+                }
+            }
+        }
+        let Some((newest, key)) = newest else {
             return Ok(None);
         };
-        let mut found = false;
-        for input in &mut self.inputs {
+        let combined = shared && self.fold_older(newest, key)?;
+        self.given = Some(newest);
+        let value = if combined {
+            &self.value
+        } else {
+            self.inputs[newest].value()
+        };
+        Ok(Some((key, value)))
+    }
+
+    /// Passes over older entries of the key; true if their values went into `self.value`.
+    fn fold_older(&mut self, newest: usize, key: Key) -> Result<bool> {
+        if self.combine.is_some() {
+            self.value.clear();
+            self.value.extend_from_slice(self.inputs[newest].value());
+        }
+        for input in &mut self.inputs[newest + 1..] {
             if input.key != Some(key) {
                 continue;
             }
-            if !found {
-                self.value.clear();
-                self.value.extend_from_slice(input.value());
-                found = true;
-            } else if let Some(combine) = self.combine {
+            if let Some(combine) = self.combine {
                 self.scratch.clear();
                 combine(input.value(), &self.value, &mut self.scratch)
                     .ok_or_else(|| input.damaged())?;
@@ -84,11 +143,12 @@ impl Merged {
             }
             input.advance()?;
         }
-        Ok(Some((key, &self.value)))
+        Ok(self.combine.is_some())
     }
 }
 
 impl Input {
+    #[inline]
     fn value(&self) -> &[u8] {
         match &self.source {
             MergeInput::Memory(_) => &self.value,
@@ -96,22 +156,19 @@ impl Input {
         }
     }
 
+    #[inline]
     fn advance(&mut self) -> Result<()> {
         self.key = match &mut self.source {
             MergeInput::Memory(next) => {
                 self.value.clear();
                 next(&mut self.value)
             }
-            MergeInput::Table {
-                cursor, consumed, ..
-            } => loop {
+            MergeInput::Table { cursor, wanted, .. } => loop {
                 if !cursor.advance()? {
                     break None;
                 }
-                let (hi, lo) = cursor.key();
-                match consumed.as_ref().and_then(|hosts| hosts.get(&hi)) {
-                    Some(&before) if lo < before => continue,
-                    _ => break Some((hi, lo)),
+                if wanted.holds(cursor.key()) {
+                    break Some(cursor.key());
                 }
             },
         };

@@ -2,13 +2,14 @@
 //! sorted tables, and one manifest. Knows bytes and keys, not URLs.
 
 mod append;
+mod filter;
 mod merge;
 mod runs;
 mod table;
 
 pub(crate) use append::AppendFile;
-pub(crate) use merge::{Consumed, MemorySource, MergeInput, Merged};
-pub(crate) use runs::{Run, Runs, RunsWritten, look_up};
+pub(crate) use merge::{Consumed, MemorySource, MergeInput, Merged, Wanted};
+pub(crate) use runs::{Fresh, Kind, Run, Runs, RunsPlan, RunsWritten, look_up};
 pub(crate) use table::{Cursor, Key, Shape, Table, TableWriter};
 
 use crate::error::{At, Result};

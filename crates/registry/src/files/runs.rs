@@ -1,23 +1,34 @@
-//! The tables of one kind, newest first, each several times larger than the one before: what is
-//! new is written with all tables that are not much larger, so that few are left and each entry is
-//! rewritten a logarithmic number of times.
+//! The tables of one kind, newest first. What is new is written with small tables at once; the rest
+//! is merged in the background, so that each table is several times larger than the one before: few
+//! are left, and each entry is rewritten a logarithmic number of times.
 
 use crate::error::Result;
 use crate::files::merge::{Combine, Consumed, MemorySource};
-use crate::files::{Cursor, Key, MergeInput, Merged, Shape, Table, TableWriter};
+use crate::files::{Cursor, Key, MergeInput, Merged, Shape, Table, TableWriter, Wanted};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A table is rewritten with what is newer when it is less than this many times as large.
 const GROWTH: u64 = 4;
 
+/// What sets one kind of table apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    pub(crate) shape: Shape,
+    /// `None`: the newest value is the value.
+    pub(crate) combine: Option<Combine>,
+    /// Tables have filters as long as all of them together take no more RAM than this.
+    pub(crate) filter_bytes: usize,
+}
+
 #[derive(Debug)]
 pub(crate) struct Runs {
     dir: PathBuf,
-    name: &'static str,
-    shape: Shape,
-    combine: Option<Combine>,
+    kind: Kind,
     tables: Vec<Run>,
+    /// Ids of those that are being merged in the background.
+    compacting: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -26,12 +37,20 @@ pub(crate) struct Run {
     pub(crate) table: Arc<Table>,
 }
 
-/// What a merge will read and write; carried out on the merge thread.
+/// How much comes from RAM.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fresh {
+    pub(crate) entries: usize,
+    /// About what they take on disk.
+    pub(crate) bytes: u64,
+}
+
+/// What a merge will read and write; carried out on another thread.
 pub(crate) struct RunsPlan {
     path: PathBuf,
     id: u64,
-    shape: Shape,
-    combine: Option<Combine>,
+    kind: Kind,
+    filter_keys: usize,
     inputs: Vec<Run>,
 }
 
@@ -39,37 +58,34 @@ pub(crate) struct RunsPlan {
 #[derive(Debug)]
 pub(crate) struct RunsWritten {
     run: Option<Run>,
-    merged: usize,
+    merged: Vec<u64>,
 }
 
 impl Runs {
-    pub(crate) fn open(
-        dir: &Path,
-        name: &'static str,
-        shape: Shape,
-        combine: Option<Combine>,
-        ids: &[u64],
-    ) -> Result<Self> {
+    pub(crate) fn open(dir: &Path, kind: Kind, ids: &[u64]) -> Result<Self> {
         let mut runs = Self {
             dir: dir.to_path_buf(),
-            name,
-            shape,
-            combine,
+            kind,
             tables: Vec::with_capacity(ids.len()),
+            compacting: Vec::new(),
         };
         for &id in ids {
-            let table = Arc::new(Table::open(runs.path(id), shape)?);
+            let table = Arc::new(Table::open(runs.path(id), kind.shape)?);
             runs.tables.push(Run { id, table });
         }
         Ok(runs)
     }
 
     fn path(&self, id: u64) -> PathBuf {
-        self.dir.join(format!("{}-{id:08}.tbl", self.name))
+        self.dir.join(format!("{}-{id:08}.tbl", self.kind.name))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.tables.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.tables.len()
     }
 
     pub(crate) fn ids(&self) -> Vec<u64> {
@@ -88,41 +104,91 @@ impl Runs {
         self.tables.iter().map(|run| run.table.ram_bytes()).sum()
     }
 
+    /// May a table hold the key? Reads nothing.
+    #[inline]
+    pub(crate) fn may_hold(&self, key: u64) -> bool {
+        let mut tables = self.tables.iter();
+        tables.any(|run| run.table.filter().may_hold(key))
+    }
+
     /// All tables as one, oldest and newest combined, with `memory` in front.
     pub(crate) fn scan(&self, memory: Option<MemorySource>) -> Result<Merged> {
         let memory = memory.into_iter().map(MergeInput::Memory);
         let tables = self.tables.iter().map(|run| table_input(run, None));
-        Merged::new(memory.chain(tables).collect(), self.combine)
+        Merged::new(memory.chain(tables).collect(), self.kind.combine)
     }
 
-    /// Which tables to rewrite together with about `new_bytes`.
-    pub(crate) fn plan(&self, new_bytes: u64, id: u64, everything: bool) -> RunsPlan {
-        let mut bytes = new_bytes;
-        let merged = self
+    /// Which tables to rewrite together with what is new: those that are not much larger, as long as
+    /// they come to no more than `most_bytes`, so that writing does not take long.
+    pub(crate) fn plan(&self, fresh: Fresh, id: u64, most_bytes: u64) -> RunsPlan {
+        let mut bytes = fresh.bytes;
+        let inputs = self
             .tables
             .iter()
             .take_while(|run| {
-                let take = everything || run.table.bytes() < GROWTH * bytes;
+                let take = most_bytes == u64::MAX
+                    || (run.table.bytes() < GROWTH * bytes
+                        && bytes.saturating_add(run.table.bytes()) <= most_bytes
+                        && !self.compacting.contains(&run.id));
+                bytes += run.table.bytes();
+                take
+            })
+            .cloned()
+            .collect();
+        self.plan_for(inputs, fresh.entries, id)
+    }
+
+    /// A merge of tables for the background, if there are any to merge and none are being merged.
+    pub(crate) fn plan_compaction(&mut self, id: u64) -> Option<RunsPlan> {
+        if !self.compacting.is_empty() {
+            return None;
+        }
+        let mut bytes = 0;
+        let count = self
+            .tables
+            .iter()
+            .take_while(|run| {
+                let take = bytes == 0 || run.table.bytes() < GROWTH * bytes;
                 bytes += run.table.bytes();
                 take
             })
             .count();
+        if count < 2 {
+            return None;
+        }
+        let inputs = self.tables[..count].to_vec();
+        self.compacting = inputs.iter().map(|run| run.id).collect();
+        Some(self.plan_for(inputs, 0, id))
+    }
+
+    fn plan_for(&self, inputs: Vec<Run>, fresh_entries: usize, id: u64) -> RunsPlan {
+        let merged: u64 = inputs.iter().map(|run| run.table.entries()).sum();
+        let filter_keys = fresh_entries.saturating_add(merged as usize);
+        let kept = self.tables.iter();
+        let kept: usize = kept
+            .filter(|run| inputs.iter().all(|input| input.id != run.id))
+            .map(|run| run.table.filter().bytes())
+            .sum();
+        let fits = kept.saturating_add(filter_keys) <= self.kind.filter_bytes;
         RunsPlan {
             path: self.path(id),
             id,
-            shape: self.shape,
-            combine: self.combine,
-            inputs: self.tables[..merged].to_vec(),
+            kind: self.kind,
+            filter_keys: if fits { filter_keys } else { 0 },
+            inputs,
         }
     }
 
-    /// Puts the new table in the place of those it was made from; returns their paths.
+    /// Puts the new table in the place of those it was made from, or in front; returns their paths.
     pub(crate) fn install(&mut self, written: RunsWritten) -> Vec<PathBuf> {
-        let obsolete = self.tables[..written.merged]
-            .iter()
-            .map(|run| run.table.path().to_path_buf())
-            .collect();
-        self.tables.splice(..written.merged, written.run);
+        let is_old = |run: &Run| written.merged.contains(&run.id);
+        let at = self.tables.iter().position(is_old).unwrap_or(0);
+        let old = self.tables.iter().filter(|run| is_old(run));
+        let obsolete: Vec<PathBuf> = old.map(|run| run.table.path().to_path_buf()).collect();
+        self.tables.splice(at..at + obsolete.len(), written.run);
+        if self.compacting == written.merged {
+            self.compacting.clear();
+        }
         obsolete
     }
 }
@@ -132,33 +198,37 @@ impl RunsWritten {
     pub(crate) fn id(&self) -> Option<u64> {
         self.run.as_ref().map(|run| run.id)
     }
+
+    /// Ids of the tables it was made from.
+    pub(crate) fn merged(&self) -> &[u64] {
+        &self.merged
+    }
 }
 
 impl RunsPlan {
-    /// Ids and tables that will be rewritten.
-    pub(crate) fn inputs(&self) -> &[Run] {
-        &self.inputs
-    }
-
     /// Writes the new table. `consumed` says, by run id, what need not be written again.
     pub(crate) fn write(
         self,
-        memory: MemorySource,
+        memory: Option<MemorySource>,
         consumed: impl Fn(u64) -> Option<Consumed>,
     ) -> Result<RunsWritten> {
-        let merged = self.inputs.len();
-        let mut inputs = vec![MergeInput::Memory(memory)];
+        let merged = self.inputs.iter().map(|run| run.id).collect();
+        let mut inputs: Vec<MergeInput> = memory.into_iter().map(MergeInput::Memory).collect();
         inputs.extend(
             self.inputs
                 .iter()
                 .map(|run| table_input(run, consumed(run.id))),
         );
-        let mut source = Merged::new(inputs, self.combine)?;
+        let mut source = Merged::new(inputs, self.kind.combine)?;
         let mut writer: Option<TableWriter> = None;
         while let Some((key, value)) = source.next()? {
             let writer = match &mut writer {
                 Some(writer) => writer,
-                none => none.insert(TableWriter::create(self.path.clone(), self.shape)?),
+                none => none.insert(TableWriter::create(
+                    self.path.clone(),
+                    self.kind.shape,
+                    self.filter_keys,
+                )?),
             };
             writer.push(key, value)?;
         }
@@ -177,7 +247,7 @@ fn table_input(run: &Run, consumed: Option<Consumed>) -> MergeInput {
     MergeInput::Table {
         cursor: Cursor::new(run.table.clone()),
         path: run.table.path().to_path_buf(),
-        consumed,
+        wanted: Wanted::all_but(consumed),
     }
 }
 
@@ -196,6 +266,9 @@ pub(crate) fn look_up(
     for key in keys {
         for (slot, table) in cursors.iter_mut().zip(tables) {
             let Some(cursor) = slot else { continue };
+            if !table.filter().may_hold(key) {
+                continue;
+            }
             if !cursor.seek((key, 0))? {
                 *slot = None;
                 continue;

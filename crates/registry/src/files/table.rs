@@ -1,8 +1,9 @@
-//! An immutable sorted file: blocks of entries with checksums, and a sparse index that is held in
-//! RAM. Written streaming, read by cursors that move forward.
+//! An immutable sorted file: blocks of entries with checksums, and a sparse index and a filter that
+//! are held in RAM. Written streaming, read by cursors that move forward.
 
 use crate::error::{At, RegistryError, Result};
-use crate::wire::{Reader, put_u64, put_varint};
+use crate::files::filter::Filter;
+use crate::wire::{Reader, put_u64, put_varint, varint_at};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
@@ -23,9 +24,12 @@ pub(crate) struct Shape {
 }
 
 const BLOCK_BYTES: usize = 8 << 10;
-const MAGIC: &[u8; 8] = b"PORTTBL1";
+const MAGIC: &[u8; 8] = b"PORTTBL2";
 const BLOCK_HEADER_BYTES: usize = 8;
-const FOOTER_BYTES: usize = 8 * 4 + 8;
+/// End of the blocks, number of blocks, lines of the filter, number of entries.
+const FOOTER_WORDS: usize = 4;
+/// The words, a checksum of all that follows the blocks, the magic.
+const FOOTER_BYTES: usize = 8 * FOOTER_WORDS + 8 + 8;
 
 pub(crate) struct TableWriter {
     path: PathBuf,
@@ -36,11 +40,15 @@ pub(crate) struct TableWriter {
     block: Vec<u8>,
     block_first: Key,
     last: Key,
-    index: Vec<(Key, u64)>,
+    first_hi: Vec<u64>,
+    first_lo: Vec<u64>,
+    offsets: Vec<u64>,
+    filter: Filter,
 }
 
 impl TableWriter {
-    pub(crate) fn create(path: PathBuf, shape: Shape) -> Result<Self> {
+    /// The filter will have room for `filter_keys`; with none there is no filter.
+    pub(crate) fn create(path: PathBuf, shape: Shape, filter_keys: usize) -> Result<Self> {
         let file = File::create(&path).at(&path)?;
         let mut file = BufWriter::with_capacity(1 << 18, file);
         file.write_all(MAGIC).at(&path)?;
@@ -53,11 +61,15 @@ impl TableWriter {
             block: Vec::with_capacity(2 * BLOCK_BYTES),
             block_first: (0, 0),
             last: (0, 0),
-            index: Vec::new(),
+            first_hi: Vec::new(),
+            first_lo: Vec::new(),
+            offsets: Vec::new(),
+            filter: Filter::with_room(filter_keys),
         })
     }
 
     /// Keys come in ascending order.
+    #[inline]
     pub(crate) fn push(&mut self, key: Key, value: &[u8]) -> Result<()> {
         if self.block.is_empty() {
             self.block_first = key;
@@ -74,6 +86,7 @@ impl TableWriter {
             Some(length) => debug_assert_eq!(value.len(), length as usize),
         }
         self.block.extend_from_slice(value);
+        self.filter.insert(key.0);
         self.last = key;
         self.entries += 1;
         if self.block.len() >= BLOCK_BYTES {
@@ -86,7 +99,11 @@ impl TableWriter {
         if self.block.is_empty() {
             return Ok(());
         }
-        self.index.push((self.block_first, self.offset));
+        self.first_hi.push(self.block_first.0);
+        if self.shape.wide {
+            self.first_lo.push(self.block_first.1);
+        }
+        self.offsets.push(self.offset);
         let crc = crc32fast::hash(&self.block);
         let mut header = [0; BLOCK_HEADER_BYTES];
         header[..4].copy_from_slice(&(self.block.len() as u32).to_le_bytes());
@@ -98,22 +115,25 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Writes the index, syncs, and opens the table for reading.
+    /// Writes filter and index, syncs, and opens the table for reading.
     pub(crate) fn finish(mut self) -> Result<Table> {
         self.end_block()?;
-        let mut tail = Vec::with_capacity(self.index.len() * 24 + FOOTER_BYTES);
-        for ((hi, lo), offset) in &self.index {
-            put_u64(&mut tail, *hi);
+        let mut crc = crc32fast::Hasher::new();
+        self.filter.write(&mut self.file, &mut crc).at(&self.path)?;
+        let mut tail = Vec::with_capacity(self.offsets.len() * 24 + FOOTER_BYTES);
+        for (block, offset) in self.offsets.iter().enumerate() {
+            put_u64(&mut tail, self.first_hi[block]);
             if self.shape.wide {
-                put_u64(&mut tail, *lo);
+                put_u64(&mut tail, self.first_lo[block]);
             }
             put_u64(&mut tail, *offset);
         }
         put_u64(&mut tail, self.offset);
-        put_u64(&mut tail, self.index.len() as u64);
+        put_u64(&mut tail, self.offsets.len() as u64);
+        put_u64(&mut tail, self.filter.lines() as u64);
         put_u64(&mut tail, self.entries);
-        let crc = crc32fast::hash(&tail);
-        put_u64(&mut tail, u64::from(crc));
+        crc.update(&tail);
+        put_u64(&mut tail, u64::from(crc.finalize()));
         tail.extend_from_slice(MAGIC);
         self.file.write_all(&tail).at(&self.path)?;
         let file = self
@@ -122,8 +142,20 @@ impl TableWriter {
             .map_err(|error| error.into_error())
             .at(&self.path)?;
         file.sync_all().at(&self.path)?;
+        let bytes = file.metadata().at(&self.path)?.len();
         drop(file);
-        Table::open(self.path, self.shape)
+        Ok(Table {
+            file: File::open(&self.path).at(&self.path)?,
+            path: self.path,
+            shape: self.shape,
+            bytes,
+            entries: self.entries,
+            first_hi: self.first_hi,
+            first_lo: self.first_lo,
+            offsets: self.offsets,
+            blocks_end: self.offset,
+            filter: self.filter,
+        })
     }
 }
 
@@ -133,12 +165,14 @@ pub(crate) struct Table {
     file: File,
     shape: Shape,
     bytes: u64,
+    entries: u64,
     /// First key of each block; second words only where the table is wide.
     first_hi: Vec<u64>,
     first_lo: Vec<u64>,
     offsets: Vec<u64>,
     /// End of the last block.
     blocks_end: u64,
+    filter: Filter,
 }
 
 impl Table {
@@ -159,18 +193,27 @@ impl Table {
             word.copy_from_slice(&footer[n * 8..n * 8 + 8]);
             u64::from_le_bytes(word)
         };
-        let (blocks_end, blocks) = (word(0), word(1));
+        let (blocks_end, blocks, filter_lines, entries) = (word(0), word(1), word(2), word(3));
         let entry_bytes = if shape.wide { 24 } else { 16 };
-        let index_bytes = blocks.checked_mul(entry_bytes);
-        if &magic != MAGIC
-            || &footer[32..] != MAGIC
-            || index_bytes.and_then(|n| n.checked_add(blocks_end)) != Some(footer_at)
-        {
+        let filter_bytes = filter_lines.checked_mul(Filter::LINE_BYTES as u64);
+        let index_at = filter_bytes.and_then(|n| n.checked_add(blocks_end));
+        let index_end = blocks
+            .checked_mul(entry_bytes)
+            .and_then(|n| n.checked_add(index_at?));
+        let (Some(index_at), true) = (
+            index_at,
+            &magic == MAGIC
+                && &footer[FOOTER_BYTES - MAGIC.len()..] == MAGIC
+                && index_end == Some(footer_at),
+        ) else {
             return Err(damaged(footer_at, "its footer is not one"));
-        }
-        let mut tail = vec![0; (footer_at - blocks_end) as usize + 24];
-        file.read_exact_at(&mut tail, blocks_end).at(&path)?;
-        if u64::from(crc32fast::hash(&tail)) != word(3) {
+        };
+        let mut crc = crc32fast::Hasher::new();
+        let filter = Filter::read(&file, &path, blocks_end, filter_lines as usize, &mut crc)?;
+        let mut tail = vec![0; (footer_at - index_at) as usize + 8 * FOOTER_WORDS];
+        file.read_exact_at(&mut tail, index_at).at(&path)?;
+        crc.update(&tail);
+        if u64::from(crc.finalize()) != word(FOOTER_WORDS) {
             return Err(damaged(blocks_end, "its index has a bad checksum"));
         }
         let mut reader = Reader::new(&tail);
@@ -178,10 +221,12 @@ impl Table {
             file,
             shape,
             bytes,
+            entries,
             first_hi: Vec::with_capacity(blocks as usize),
             first_lo: Vec::with_capacity(if shape.wide { blocks as usize } else { 0 }),
             offsets: Vec::with_capacity(blocks as usize),
             blocks_end,
+            filter,
             path,
         };
         for _ in 0..blocks {
@@ -203,9 +248,17 @@ impl Table {
         self.bytes
     }
 
-    /// The sparse index.
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    pub(crate) fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// The sparse index and the filter.
     pub(crate) fn ram_bytes(&self) -> usize {
-        8 * (self.first_hi.len() + self.first_lo.len() + self.offsets.len())
+        8 * (self.first_hi.len() + self.first_lo.len() + self.offsets.len()) + self.filter.bytes()
     }
 
     fn first_key(&self, block: usize) -> Key {
@@ -350,24 +403,31 @@ impl Cursor {
 
     #[inline]
     fn read_entry(&mut self) -> Option<()> {
-        let mut reader = Reader::new(&self.buffer[self.position..]);
-        let step = reader.varint()?;
+        let shape = self.table.shape;
+        let (step, mut at) = varint_at(&self.buffer, self.position)?;
         let hi = self.key.0.checked_add(step)?;
-        let lo = if self.table.shape.wide {
+        let mut lo = 0;
+        if shape.wide {
             let base = if step == 0 { self.key.1 } else { 0 };
-            base.checked_add(reader.varint()?)?
-        } else {
-            0
-        };
-        let length = match self.table.shape.value_bytes {
+            let (step, end) = varint_at(&self.buffer, at)?;
+            lo = base.checked_add(step)?;
+            at = end;
+        }
+        let length = match shape.value_bytes {
             Some(length) => length as usize,
-            None => reader.narrow()?,
+            None => {
+                let (length, end) = varint_at(&self.buffer, at)?;
+                at = end;
+                usize::try_from(length).ok()?
+            }
         };
-        let start = self.buffer.len() - reader.left();
-        reader.take(length)?;
+        let end = at.checked_add(length)?;
+        if end > self.buffer.len() {
+            return None;
+        }
         self.key = (hi, lo);
-        self.value = start..start + length;
-        self.position = start + length;
+        self.value = at..end;
+        self.position = end;
         Some(())
     }
 }

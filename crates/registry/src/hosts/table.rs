@@ -3,8 +3,9 @@
 
 use crate::by_id::IdMap;
 use crate::error::{RegistryError, Result};
-use crate::files::{MemorySource, Merged, Runs, Shape, look_up};
+use crate::files::{Kind, MemorySource, Merged, Runs, Shape, look_up};
 use crate::log::{put_pulse, put_robots, read_pulse, read_robots};
+use crate::settings::Limits;
 use crate::wire::{Reader, put_bytes, put_signed};
 use portolan_model::{Pulse, RobotsRecord};
 use std::path::Path;
@@ -137,12 +138,18 @@ pub(crate) struct HostTable {
 }
 
 impl HostTable {
-    pub(crate) fn open(dir: &Path, run_ids: &[u64]) -> Result<Self> {
+    pub(crate) fn open(dir: &Path, run_ids: &[u64], limits: &Limits) -> Result<Self> {
+        let kind = Kind {
+            name: "hosts",
+            shape: STATES,
+            combine: Some(combine),
+            filter_bytes: limits.host_filter_bytes,
+        };
         Ok(Self {
             news: News::default(),
             news_text_bytes: 0,
             frozen: None,
-            runs: Runs::open(dir, "hosts", STATES, Some(combine), run_ids)?,
+            runs: Runs::open(dir, kind, run_ids)?,
         })
     }
 

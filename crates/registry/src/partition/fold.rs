@@ -5,17 +5,20 @@ use crate::error::Result;
 use crate::hosts::HostCounts;
 use crate::log::{Entry, put_visit};
 use crate::partition::Partition;
-use crate::record::{Record, State};
+use crate::record::{Record, State, host_tag};
 use crate::sieve::{Act, Op};
 use crate::stats::is_request;
 use crate::texts::{Finding, host_name};
 use crate::wire::{put_bytes, put_u64, put_varint};
 use portolan_model::{
-    DocId, HostId, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Verdict, Visit,
+    DocId, HostId, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Verdict, Visit,
 };
 
+/// Links whose records are fetched from RAM together.
+const LINKS_TOGETHER: usize = 16;
+
 impl Partition {
-    pub(super) fn fold(&mut self, _seq: u64, entry: &Entry) -> Result<()> {
+    pub(super) fn fold(&mut self, entry: &Entry) -> Result<()> {
         match entry {
             Entry::Links { source, links } => {
                 if let Some((PartitionId(source), seq)) = *source {
@@ -61,29 +64,44 @@ impl Partition {
     }
 
     fn fold_links(&mut self, links: &LinkBatch) -> Result<()> {
-        for link in links.iter() {
-            self.arrivals += 1;
-            self.stats.observations += 1;
-            if link.kind.is_seed() {
-                self.seeds
-                    .append(|out| put_bytes(out, link.url.as_bytes()))?;
+        let mut links_left = links.iter();
+        loop {
+            let mut together = [None; LINKS_TOGETHER];
+            for (slot, link) in together.iter_mut().zip(&mut links_left) {
+                *slot = Some((link, DocId::of(link.url).0));
             }
-            let op = Op {
-                doc: DocId::of(link.url).0,
-                host: self.host_of(link.url),
-                arrival: self.arrivals,
-                url: link.url,
-                finding: Finding {
-                    kind: link.kind,
-                    depth: link.depth,
-                    hops: link.hops,
-                    from: links.from(),
-                },
-                act: Act::Observe(link.verdict),
-            };
-            self.act_or_wait(&op)?;
+            let together = together.iter().map_while(|slot| slot.as_ref());
+            if together.clone().next().is_none() {
+                return Ok(());
+            }
+            self.sieve.warm(together.clone().map(|(_, doc)| *doc));
+            for (link, doc) in together {
+                self.fold_link(link, *doc, links.from())?;
+            }
         }
-        Ok(())
+    }
+
+    fn fold_link(&mut self, link: &Link<'_>, doc: u64, from: Option<DocId>) -> Result<()> {
+        self.arrivals += 1;
+        self.stats.observations += 1;
+        if link.kind.is_seed() {
+            self.seeds
+                .append(|out| put_bytes(out, link.url.as_bytes()))?;
+        }
+        let op = Op {
+            doc,
+            host: self.host_of(link.url),
+            arrival: self.arrivals,
+            url: link.url,
+            finding: Finding {
+                kind: link.kind,
+                depth: link.depth,
+                hops: link.hops,
+                from,
+            },
+            act: Act::Observe(link.verdict),
+        };
+        self.act_or_wait(&op)
     }
 
     fn fold_visit(&mut self, url: &str, visit: &Visit, pulse: &Pulse) -> Result<()> {
@@ -169,35 +187,39 @@ impl Partition {
 
     /// Carries an operation out; false if the record is not in RAM but `may_be_on_disk`.
     pub(super) fn act(&mut self, op: &Op<'_>, may_be_on_disk: bool) -> Result<bool> {
-        let Some(record) = self.sieve.touch(op.doc) else {
-            if may_be_on_disk && self.sieve.has_tables() {
+        let Some(slot) = self.sieve.touch(op.doc) else {
+            if may_be_on_disk && self.sieve.may_be_on_disk(op.doc) {
                 return Ok(false);
             }
             return self.admit(op).map(|()| true);
         };
         match op.act {
             Act::Observe(verdict) => {
-                record.count = record.count.saturating_add(1);
-                match verdict {
-                    Verdict::Crawl { priority } if record.is_liftable() => {
-                        self.lift(op, priority)?;
+                let count = slot.count_up();
+                match (slot.state(), verdict) {
+                    (State::Excluded, Verdict::Crawl { priority }) => {
+                        let record = slot.record();
+                        if record.is_liftable() {
+                            self.lift(op, record, priority)?;
+                        }
                     }
-                    _ if record.state == State::Due && record.count.is_power_of_two() => {
-                        let record = *record;
-                        self.raise(op.doc, record)?;
+                    (State::Due, _) if count.is_power_of_two() => {
+                        let record = slot.record();
+                        self.raise(op, record)?;
                     }
                     _ => {}
                 }
             }
             Act::Visit { outcome, at } => {
-                let before = *record;
-                (record.state, record.reason) = Record::after(outcome);
-                record.visit = at + 1;
-                if record.state == State::Due {
-                    record.attempts = record.attempts.saturating_add(1);
-                    record.arrival = op.arrival;
+                let before = slot.record();
+                let mut after = before;
+                (after.state, after.reason) = Record::after(outcome);
+                after.visit = at + 1;
+                if after.state == State::Due {
+                    after.attempts = after.attempts.saturating_add(1);
+                    after.arrival = op.arrival;
                 }
-                let after = *record;
+                slot.put(&after);
                 self.settle_visit(op, Some(before), after)?;
             }
         }
@@ -215,7 +237,6 @@ impl Partition {
             }
         };
         let record = Record {
-            host: op.host,
             arrival: op.arrival,
             text: self.texts.append(op.url, op.finding)?,
             visit,
@@ -224,8 +245,9 @@ impl Partition {
             reason,
             priority,
             attempts: u8::from(visit != 0 && state == State::Due),
+            host_tag: host_tag(op.host),
         };
-        self.sieve.insert(op.doc, record);
+        self.sieve.insert(op.doc, &record);
         self.stats.known += 1;
         if visit != 0 {
             return self.settle_visit(op, None, record);
@@ -233,16 +255,13 @@ impl Partition {
         self.stats.enter(state, reason);
         if state == State::Due {
             self.count_due(op, 1);
-            self.enqueue(op.doc, record)?;
+            self.enqueue(op, record)?;
         }
         Ok(())
     }
 
     /// An access condition that excluded the URL does not hold for this link.
-    fn lift(&mut self, op: &Op<'_>, priority: i8) -> Result<()> {
-        let Some(record) = self.sieve.touch(op.doc).copied() else {
-            return Ok(());
-        };
+    fn lift(&mut self, op: &Op<'_>, record: Record, priority: i8) -> Result<()> {
         let (_, first) = self.texts.read(record.text, op.doc)?;
         let finding = Finding {
             depth: op.finding.depth.min(first.depth),
@@ -256,15 +275,15 @@ impl Partition {
             arrival: op.arrival,
             ..record
         };
-        self.sieve.insert(op.doc, lifted);
+        self.sieve.insert(op.doc, &lifted);
         self.stats.leave(record.state, record.reason);
         self.stats.enter(State::Due, 0);
         self.count_due(op, 1);
-        self.enqueue(op.doc, lifted)
+        self.enqueue(op, lifted)
     }
 
     /// The count has passed a power of two: the class may be a better one.
-    fn raise(&mut self, doc: u64, record: Record) -> Result<()> {
+    fn raise(&mut self, op: &Op<'_>, record: Record) -> Result<()> {
         let before = Record {
             count: record.count - 1,
             ..record
@@ -272,13 +291,13 @@ impl Partition {
         if before.class() == record.class() {
             return Ok(());
         }
-        match self.in_flight.get_mut(&doc) {
+        match self.in_flight.get_mut(&op.doc) {
             // It comes back to the frontier, if at all, at its new place.
             Some(taken) => {
                 taken.place = record.place();
                 Ok(())
             }
-            None => self.enqueue(doc, record),
+            None => self.enqueue(op, record),
         }
     }
 
@@ -292,7 +311,7 @@ impl Partition {
         self.count_due(op, i64::from(is_due) - i64::from(was_due));
         self.landed(op.doc);
         if is_due {
-            self.enqueue(op.doc, after)?;
+            self.enqueue(op, after)?;
         }
         Ok(())
     }
@@ -306,11 +325,11 @@ impl Partition {
     }
 
     /// Puts a due URL into its host's queue, and its host among those that wait for a turn.
-    pub(super) fn enqueue(&mut self, doc: u64, record: Record) -> Result<()> {
-        self.frontier.push(record.host, record.place(), doc);
+    fn enqueue(&mut self, op: &Op<'_>, record: Record) -> Result<()> {
+        self.frontier.push(op.host, record.place(), op.doc);
         if self.read_only {
             return Ok(());
         }
-        self.queue_host(record.host)
+        self.queue_host(op.host)
     }
 }

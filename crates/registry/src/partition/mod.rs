@@ -13,9 +13,10 @@ use crate::error::{RegistryError, Result};
 use crate::files::AppendFile;
 use crate::frontier::Frontier;
 use crate::hosts::{HostQueue, HostTable};
-use crate::log::{Durable, Entry};
+use crate::log::{Durable, Entry, MAX_PAYLOAD_BYTES};
 use crate::manifest::Manifest;
-use crate::merger::Merger;
+use crate::merger::Mergers;
+use crate::recent::MAX_NUMBER;
 use crate::settings::Limits;
 use crate::sieve::Sieve;
 use crate::stats::Stats;
@@ -26,6 +27,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use turns::{InFlight, Live};
 use upkeep::Upkeep;
+
+/// No entry brings more observations or more text than this.
+const MAX_ENTRY: u64 = 2 * MAX_PAYLOAD_BYTES as u64;
 
 #[derive(Debug)]
 pub struct Partition {
@@ -88,7 +92,7 @@ pub(crate) struct Opening {
     pub(crate) read_only: bool,
     pub(crate) crash: Option<AfterCrash>,
     pub(crate) durable: Arc<Durable>,
-    pub(crate) merger: Merger,
+    pub(crate) mergers: Mergers,
 }
 
 impl Partition {
@@ -102,7 +106,7 @@ impl Partition {
             read_only,
             crash,
             durable,
-            merger,
+            mergers,
         } = opening;
         let file = |name: &str, length| AppendFile::open(dir.join(name), length, read_only);
         let mut heard = manifest.heard;
@@ -115,25 +119,19 @@ impl Partition {
             arrivals: manifest.arrivals,
             heard,
             stats: manifest.stats,
-            sieve: Sieve::open(&dir, &manifest.known_runs)?,
+            sieve: Sieve::open(&dir, &manifest.known_runs, &limits)?,
             texts: Texts::open(dir.join("urls"), manifest.texts_bytes, read_only)?,
             visits: file("visits", manifest.visits_bytes)?,
             graph: file("links", manifest.graph_bytes)?,
             seeds: file("seeds", manifest.seeds_bytes)?,
-            frontier: Frontier::open(
-                &dir,
-                &manifest.due_runs,
-                limits.prefetch_urls,
-                limits.windows,
-                limits.marks,
-            )?,
-            hosts: HostTable::open(&dir, &manifest.host_runs)?,
+            frontier: Frontier::open(&dir, &manifest.due_runs, &limits)?,
+            hosts: HostTable::open(&dir, &manifest.host_runs, &limits)?,
             queue: HostQueue::new(dir.join("spill"), limits.hosts_in_ram),
             in_flight: IdMap::default(),
             live: IdMap::default(),
             live_sweep_at: 0,
             crash,
-            upkeep: Upkeep::new(durable, merger, manifest.next_file),
+            upkeep: Upkeep::new(durable, mergers, manifest.next_file),
             last_host: (String::new(), 0),
             dir,
         };
@@ -152,9 +150,22 @@ impl Partition {
                 applied: self.applied,
             });
         }
-        self.fold(seq, entry)?;
+        self.check_room()?;
+        self.fold(entry)?;
         self.applied = seq;
         self.note_log(entry.size_hint())
+    }
+
+    /// Records have 40 bits for numbers of observations and for places in files.
+    fn check_room(&self) -> Result<()> {
+        let files = [&self.visits, self.texts.file_ref()];
+        let largest = files.iter().map(|file| file.len()).max();
+        if largest.max(Some(self.arrivals)) > Some(MAX_NUMBER - MAX_ENTRY) {
+            return Err(RegistryError::Full {
+                path: self.dir.clone(),
+            });
+        }
+        Ok(())
     }
 
     pub fn id(&self) -> PartitionId {

@@ -1,17 +1,18 @@
 //! Getting the state to disk without stopping the crawl: looking up pending operations, writing
-//! what is in RAM to tables, committing checkpoints. Long work is the merge thread's; one job of a
-//! partition at a time.
+//! what is in RAM to tables, committing checkpoints, merging tables. Long work is the merge threads';
+//! a partition has at most one merge of large tables under way, and one job of the other kinds.
 
 use crate::error::{At, RegistryError, Result};
-use crate::files::{RunsWritten, sync_dir};
+use crate::files::{Consumed, Fresh, RunsPlan, RunsWritten, sync_dir};
 use crate::frontier::frozen_source;
 use crate::hosts::hosts_source;
 use crate::log::Durable;
 use crate::manifest::Manifest;
-use crate::merger::{Merger, Promise};
+use crate::merger::{Mergers, Promise};
 use crate::partition::Partition;
 use crate::record::Record;
-use crate::sieve::{Pending, generation_source, look_up_records};
+use crate::sieve::{Pending, look_up_records, records_source};
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -20,8 +21,10 @@ use std::sync::Arc;
 /// So many pending operations are looked up at once where they are, without the merge thread.
 const INLINE_OPS: usize = 2048;
 /// About what an entry takes on disk, to choose what to merge.
-const RECORD_BYTES: u64 = 30;
+const RECORD_BYTES: u64 = 21;
 const ENTRY_BYTES: u64 = 13;
+/// With more tables of a kind than this, whoever applies entries waits for them to be merged.
+const MAX_TABLES: usize = 32;
 
 /// What `tend` did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -35,11 +38,13 @@ pub struct Tended {
 #[derive(Debug)]
 pub(super) struct Upkeep {
     durable: Arc<Durable>,
-    merger: Merger,
+    mergers: Mergers,
     next_file: u64,
     /// Log folded since the last freeze.
     log_bytes: u64,
     work: Work,
+    /// A merge of tables.
+    compaction: Option<Promise<Written>>,
     /// A checkpoint whose files are written but which may not be committed yet.
     uncommitted: Option<Checkpoint>,
     /// Tables that no checkpoint will name again.
@@ -57,7 +62,8 @@ enum Work {
     Writing {
         /// All but the tables' ids.
         manifest: Box<Manifest>,
-        merged_due: Vec<u64>,
+        /// What had been read of the frontier's runs when the state was frozen.
+        consumed: HashMap<u64, Consumed>,
         written: Promise<Written>,
     },
     Committing {
@@ -72,21 +78,23 @@ struct Checkpoint {
     obsolete: Vec<PathBuf>,
 }
 
-#[derive(Debug)]
+/// By kind of table; those that nothing was to be done for are left out.
+#[derive(Debug, Default)]
 struct Written {
-    known: RunsWritten,
-    due: RunsWritten,
-    hosts: RunsWritten,
+    known: Option<RunsWritten>,
+    due: Option<RunsWritten>,
+    hosts: Option<RunsWritten>,
 }
 
 impl Upkeep {
-    pub(super) fn new(durable: Arc<Durable>, merger: Merger, next_file: u64) -> Self {
+    pub(super) fn new(durable: Arc<Durable>, mergers: Mergers, next_file: u64) -> Self {
         Self {
             durable,
-            merger,
+            mergers,
             next_file,
             log_bytes: 0,
             work: Work::Idle,
+            compaction: None,
             uncommitted: None,
             obsolete: Vec::new(),
         }
@@ -98,6 +106,7 @@ impl Partition {
     /// too little to do, so pending links are wanted now.
     pub fn tend(&mut self, hungry: bool) -> Result<Tended> {
         let mut changed = self.poll()?;
+        self.poll_compaction()?;
         if matches!(self.upkeep.work, Work::Idle) {
             changed |= self.start_work(hungry)?;
         }
@@ -111,6 +120,7 @@ impl Partition {
     /// after the last entry was applied.
     pub fn flush(&mut self) -> Result<()> {
         self.finish_work()?;
+        self.finish_compaction()?;
         self.join_all_inline()?;
         let durable = self.upkeep.durable.settled(self.id);
         if durable < self.applied {
@@ -135,7 +145,7 @@ impl Partition {
     }
 
     pub(super) fn is_merging(&self) -> bool {
-        !matches!(self.upkeep.work, Work::Idle)
+        !matches!(self.upkeep.work, Work::Idle) || self.upkeep.compaction.is_some()
     }
 
     pub(super) fn log_bytes(&self) -> u64 {
@@ -145,8 +155,8 @@ impl Partition {
     pub(super) fn upkeep_ram_bytes(&self) -> usize {
         match &self.upkeep.work {
             Work::Joining { batch, .. } => batch.bytes() + batch.len() * 64,
-            // The merge thread sorts keys and holds a few blocks and the new index.
-            Work::Writing { .. } => self.limits.recent_records.min(1 << 24) * 8 + (1 << 20),
+            // A copy of what changed, a few blocks, the new index and filter.
+            Work::Writing { .. } => self.limits.changed_records.min(1 << 24) * 34 + (1 << 20),
             _ => 0,
         }
     }
@@ -160,6 +170,10 @@ impl Partition {
             if self.is_full() {
                 self.join_all_inline()?;
                 self.start_write(false)?;
+            }
+            let tables = [&self.sieve.runs, &self.frontier.runs, &self.hosts.runs];
+            if tables.iter().any(|runs| runs.len() > MAX_TABLES) {
+                self.finish_compaction()?;
             }
         }
         Ok(())
@@ -180,7 +194,7 @@ impl Partition {
     fn is_full(&self) -> bool {
         let limits = &self.limits;
         // A snapshot has no limits, which are as large as numbers get.
-        self.sieve.recent().saturating_add(limits.pending_ops) >= limits.recent_records
+        self.sieve.changed().saturating_add(limits.pending_ops) >= limits.changed_records
             || self.frontier.recent() >= limits.frontier_entries
             || self.hosts.news_bytes() >= limits.news_bytes
     }
@@ -220,15 +234,15 @@ impl Partition {
             },
             Work::Writing {
                 manifest,
-                merged_due,
+                consumed,
                 written,
             } => match written.poll() {
                 None => self.keep(Work::Writing {
                     manifest,
-                    merged_due,
+                    consumed,
                     written,
                 }),
-                Some(written) => self.install_write(manifest, &merged_due, written?),
+                Some(written) => self.install_write(manifest, consumed, written?),
             },
             Work::Committing { seq, done } => match done.poll() {
                 None => self.keep(Work::Committing { seq, done }),
@@ -252,11 +266,11 @@ impl Partition {
             }
             Work::Writing {
                 manifest,
-                merged_due,
+                consumed,
                 written,
             } => {
                 let written = written.wait()?;
-                self.install_write(manifest, &merged_due, written)?;
+                self.install_write(manifest, consumed, written)?;
             }
             Work::Committing { seq, done } => {
                 done.wait()?;
@@ -271,7 +285,8 @@ impl Partition {
         let (docs, tables) = (batch.docs(), self.sieve.runs.tables());
         let found = self
             .upkeep
-            .merger
+            .mergers
+            .prompt
             .start_job(move || look_up_records(&tables, &docs))?;
         self.upkeep.work = Work::Joining { batch, found };
         Ok(())
@@ -290,25 +305,31 @@ impl Partition {
 
     fn install_join(&mut self, batch: Pending, found: Vec<(u64, Record)>) -> Result<bool> {
         for (doc, record) in found {
-            self.sieve.insert_found(doc, record);
+            self.sieve.insert_found(doc, &record);
         }
         for op in batch.iter() {
             self.act(&op, false)?;
         }
-        // Operations that came meanwhile on the same URLs must not be overtaken by later ones,
-        // which no longer need to wait.
+        // Operations that came meanwhile on the same URLs need not wait any longer.
+        self.retry_pending()?;
+        Ok(true)
+    }
+
+    /// What operations wait for has changed. Those that need not wait any longer must not be
+    /// overtaken by later ones on the same URL, which would not wait either.
+    fn retry_pending(&mut self) -> Result<()> {
         let later = std::mem::take(&mut self.sieve.pending);
         for op in later.iter() {
             if !self.act(&op, true)? {
                 self.sieve.pending.push(&op);
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Freezes the state as of the last entry and has it written. Nothing may be pending.
     fn start_write(&mut self, everything: bool) -> Result<()> {
-        debug_assert!(self.sieve.pending.is_empty() && !self.is_merging());
+        debug_assert!(self.sieve.pending.is_empty() && matches!(self.upkeep.work, Work::Idle));
         for file in [
             self.texts.file(),
             &mut self.visits,
@@ -329,23 +350,39 @@ impl Partition {
         let file_id = self.upkeep.next_file;
         // One for the tables, one for the frozen entries as a source of their own.
         self.upkeep.next_file += 2;
-        let records = self.sieve.recent() as u64 * RECORD_BYTES;
-        let news = self.hosts.news_bytes() as u64 / 2;
+        let most_bytes = if everything {
+            u64::MAX
+        } else {
+            self.limits.small_tables_bytes
+        };
+        let news_bytes = self.hosts.news_bytes() as u64 / 2;
         let taken: Vec<_> = self.taken_entries().collect();
         let frozen = self.frontier.freeze(file_id + 1, taken.into_iter());
-        let entries = frozen.entries.len() as u64 * ENTRY_BYTES;
-        let known = self.sieve.runs.plan(records, file_id, everything);
-        let due = self.frontier.runs.plan(entries, file_id, everything);
-        let hosts = self.hosts.runs.plan(news, file_id, everything);
-        let consumed = self.frontier.consumed(due.inputs());
-        let merged_due = due.inputs().iter().map(|run| run.id).collect();
-        let (generation, news) = (self.sieve.freeze(), self.hosts.freeze());
+        let (records, news) = (self.sieve.freeze(), self.hosts.freeze());
+        let consumed = self.frontier.consumed();
+        let fresh = |entries: usize, bytes: u64| Fresh { entries, bytes };
+        let known = self.sieve.runs.plan(
+            fresh(records.len(), records.len() as u64 * RECORD_BYTES),
+            file_id,
+            most_bytes,
+        );
+        let entries = frozen.entries.len();
+        let due = self.frontier.runs.plan(
+            fresh(entries, entries as u64 * ENTRY_BYTES),
+            file_id,
+            most_bytes,
+        );
+        let hosts = self
+            .hosts
+            .runs
+            .plan(fresh(news.len(), news_bytes), file_id, most_bytes);
         let dir = self.dir.clone();
-        let written = self.upkeep.merger.start_job(move || {
+        let read = consumed.clone();
+        let written = self.upkeep.mergers.prompt.start_job(move || {
             let written = Written {
-                known: known.write(generation_source(generation), |_| None)?,
-                due: due.write(frozen_source(frozen), |id| consumed.get(&id).cloned())?,
-                hosts: hosts.write(hosts_source(news), |_| None)?,
+                known: Some(known.write(Some(records_source(records)), |_| None)?),
+                due: Some(due.write(Some(frozen_source(frozen)), |id| read.get(&id).cloned())?),
+                hosts: Some(hosts.write(Some(hosts_source(news)), |_| None)?),
             };
             for (path, file) in append_files {
                 file.sync_data().at(&path)?;
@@ -367,7 +404,7 @@ impl Partition {
         self.upkeep.log_bytes = 0;
         self.upkeep.work = Work::Writing {
             manifest,
-            merged_due,
+            consumed,
             written,
         };
         Ok(())
@@ -376,25 +413,99 @@ impl Partition {
     fn install_write(
         &mut self,
         mut manifest: Box<Manifest>,
-        merged_due: &[u64],
+        consumed: HashMap<u64, Consumed>,
         written: Written,
     ) -> Result<bool> {
-        let new_run = written.due.id();
-        let obsolete = &mut self.upkeep.obsolete;
-        obsolete.extend(self.sieve.runs.install(written.known));
-        obsolete.extend(self.frontier.runs.install(written.due));
-        obsolete.extend(self.hosts.runs.install(written.hosts));
-        self.frontier.thaw(merged_due, new_run);
+        let due = written.due.as_ref();
+        let merged_due = due.map_or(Vec::new(), |due| due.merged().to_vec());
+        self.frontier
+            .thaw(&merged_due, due.and_then(RunsWritten::id));
         self.hosts.thaw();
+        self.install_tables(written)?;
         manifest.known_runs = self.sieve.runs.ids();
         manifest.due_runs = self.frontier.runs.ids();
         manifest.host_runs = self.hosts.runs.ids();
         manifest.next_file = self.upkeep.next_file;
-        self.upkeep.uncommitted = Some(Checkpoint {
-            manifest,
-            obsolete: Vec::new(),
-        });
+        // Whatever becomes obsolete from now on is named by this checkpoint.
+        let mut obsolete = std::mem::take(&mut self.upkeep.obsolete);
+        if let Some(never_committed) = self.upkeep.uncommitted.take() {
+            obsolete.extend(never_committed.obsolete);
+        }
+        self.upkeep.uncommitted = Some(Checkpoint { manifest, obsolete });
+        self.start_compaction(&consumed)?;
         Ok(false)
+    }
+
+    fn install_tables(&mut self, written: Written) -> Result<()> {
+        let obsolete = &mut self.upkeep.obsolete;
+        let known = written.known.map(|runs| self.sieve.runs.install(runs));
+        let due = written.due.map(|runs| self.frontier.runs.install(runs));
+        let hosts = written.hosts.map(|runs| self.hosts.runs.install(runs));
+        obsolete.extend([known, due, hosts].into_iter().flatten().flatten());
+        // Other filters let other URLs through.
+        self.retry_pending()
+    }
+
+    /// Has tables merged that have become too many. `consumed` must be of a state that is in every
+    /// checkpoint from now on.
+    fn start_compaction(&mut self, consumed: &HashMap<u64, Consumed>) -> Result<()> {
+        if self.upkeep.compaction.is_some() || self.read_only {
+            return Ok(());
+        }
+        let id = self.upkeep.next_file;
+        let known = self.sieve.runs.plan_compaction(id);
+        let due = self.frontier.runs.plan_compaction(id);
+        let hosts = self.hosts.runs.plan_compaction(id);
+        if known.is_none() && due.is_none() && hosts.is_none() {
+            return Ok(());
+        }
+        self.upkeep.next_file += 1;
+        let (dir, consumed) = (self.dir.clone(), consumed.clone());
+        let written = self.upkeep.mergers.patient.start_job(move || {
+            let merge = |plan: RunsPlan| plan.write(None, |_| None);
+            let merge_due = |plan: RunsPlan| plan.write(None, |id| consumed.get(&id).cloned());
+            let written = Written {
+                known: known.map(merge).transpose()?,
+                due: due.map(merge_due).transpose()?,
+                hosts: hosts.map(merge).transpose()?,
+            };
+            sync_dir(&dir)?;
+            Ok(written)
+        })?;
+        self.upkeep.compaction = Some(written);
+        Ok(())
+    }
+
+    fn poll_compaction(&mut self) -> Result<()> {
+        // Operations that are being looked up must not be overtaken by those that other filters would
+        // let through.
+        match &self.upkeep.compaction {
+            Some(compaction) if !matches!(self.upkeep.work, Work::Joining { .. }) => {
+                match compaction.poll() {
+                    None => Ok(()),
+                    Some(written) => self.install_compaction(written?),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn finish_compaction(&mut self) -> Result<()> {
+        match &self.upkeep.compaction {
+            None => Ok(()),
+            Some(compaction) => {
+                let written = compaction.wait()?;
+                self.install_compaction(written)
+            }
+        }
+    }
+
+    fn install_compaction(&mut self, written: Written) -> Result<()> {
+        self.upkeep.compaction = None;
+        if let Some(due) = &written.due {
+            self.frontier.replaced(due.merged(), due.id());
+        }
+        self.install_tables(written)
     }
 
     /// Is the log safe up to the checkpoint's position, and all that was forwarded from there?
@@ -407,13 +518,12 @@ impl Partition {
     }
 
     fn start_commit(&mut self) -> Result<()> {
-        let Some(mut checkpoint) = self.upkeep.uncommitted.take() else {
+        let Some(checkpoint) = self.upkeep.uncommitted.take() else {
             return Ok(());
         };
-        checkpoint.obsolete = std::mem::take(&mut self.upkeep.obsolete);
         let dir = self.dir.clone();
         let seq = checkpoint.manifest.seq;
-        let done = self.upkeep.merger.start_job(move || {
+        let done = self.upkeep.mergers.prompt.start_job(move || {
             checkpoint.manifest.write(&dir)?;
             for path in checkpoint.obsolete {
                 match fs::remove_file(&path) {

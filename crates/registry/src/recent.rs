@@ -1,0 +1,332 @@
+//! Records in RAM, found by document: one array in order of documents with gaps in between, so that
+//! a record is one cache line away, and writing all of them to a table needs no sorting. Says which
+//! have changed since they were last written; not when that is done.
+
+use crate::record::{Record, State};
+
+/// RAM of one slot: two in a cache line.
+pub(crate) const SLOT_BYTES: usize = size_of::<Slot>();
+/// At least this share of the slots stays empty.
+const FREE_ONE_IN: usize = 4;
+const FIRST_SLOTS: usize = 64;
+/// Slots after the last home, for those that home is too crowded for; more are added if need be.
+const SPARE_SLOTS: usize = 64;
+/// Offsets and arrivals take 5 bytes.
+pub(crate) const MAX_NUMBER: u64 = (1 << 40) - 1;
+
+const STATE: u8 = 3;
+const OCCUPIED: u8 = 4;
+const CHANGED: u8 = 8;
+
+/// A record and its document in 32 bytes.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(32))]
+pub(crate) struct Slot {
+    doc: u64,
+    count: u32,
+    arrival: [u8; 5],
+    text: [u8; 5],
+    visit: [u8; 5],
+    reason: u8,
+    priority: i8,
+    attempts: u8,
+    host_tag: u8,
+    flags: u8,
+}
+
+impl Slot {
+    fn new(doc: u64, record: &Record, flags: u8) -> Self {
+        Self {
+            doc,
+            count: record.count,
+            arrival: narrow(record.arrival),
+            text: narrow(record.text),
+            visit: narrow(record.visit),
+            reason: record.reason,
+            priority: record.priority,
+            attempts: record.attempts,
+            host_tag: record.host_tag,
+            flags: flags | record.state as u8,
+        }
+    }
+
+    pub(crate) fn doc(&self) -> u64 {
+        self.doc
+    }
+
+    pub(crate) fn state(&self) -> State {
+        State::ALL[usize::from(self.flags & STATE)]
+    }
+
+    pub(crate) fn record(&self) -> Record {
+        Record {
+            arrival: widen(self.arrival),
+            text: widen(self.text),
+            visit: widen(self.visit),
+            count: self.count,
+            state: self.state(),
+            reason: self.reason,
+            priority: self.priority,
+            attempts: self.attempts,
+            host_tag: self.host_tag,
+        }
+    }
+
+    /// One more back-link; how many there are now.
+    pub(crate) fn count_up(&mut self) -> u32 {
+        self.count = self.count.saturating_add(1);
+        self.count
+    }
+
+    pub(crate) fn put(&mut self, record: &Record) {
+        *self = Self::new(self.doc, record, self.flags & !STATE);
+    }
+}
+
+fn narrow(number: u64) -> [u8; 5] {
+    debug_assert!(number <= MAX_NUMBER);
+    let [a, b, c, d, e, ..] = number.to_le_bytes();
+    [a, b, c, d, e]
+}
+
+fn widen([a, b, c, d, e]: [u8; 5]) -> u64 {
+    u64::from_le_bytes([a, b, c, d, e, 0, 0, 0])
+}
+
+/// Slots in ascending order of documents. A document is at its home, which grows with it, or as few
+/// slots after that as those before it leave, without an empty one in between.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    slots: Vec<Slot>,
+    /// Homes; a few more slots follow the last.
+    homes: usize,
+    /// Doubling ends here, so that RAM does not pass what it was planned to be.
+    planned_homes: usize,
+    records: usize,
+    changed: usize,
+}
+
+impl Recent {
+    /// Grows as needed, and beyond `records` as well.
+    pub(crate) fn planned_for(records: usize) -> Self {
+        Self {
+            planned_homes: Self::slots_for(records),
+            ..Self::default()
+        }
+    }
+
+    /// Slots for `records` records.
+    pub(crate) fn slots_for(records: usize) -> usize {
+        records.saturating_add(records / (FREE_ONE_IN - 1))
+    }
+
+    pub(crate) fn changed(&self) -> usize {
+        self.changed
+    }
+
+    pub(crate) fn ram_bytes(&self) -> usize {
+        self.slots.capacity() * SLOT_BYTES
+    }
+
+    pub(crate) fn get(&self, doc: u64) -> Option<&Slot> {
+        let at = self.find(doc)?;
+        Some(&self.slots[at])
+    }
+
+    /// The record, to be changed.
+    #[inline]
+    pub(crate) fn touch(&mut self, doc: u64) -> Option<&mut Slot> {
+        let at = self.find(doc)?;
+        let slot = &mut self.slots[at];
+        if slot.flags & CHANGED == 0 {
+            slot.flags |= CHANGED;
+            self.changed += 1;
+        }
+        Some(slot)
+    }
+
+    /// Some word of the document's home: who reads those of several documents in a row waits for
+    /// RAM once.
+    #[inline]
+    pub(crate) fn touch_home(&self, doc: u64) -> u64 {
+        self.slots.get(self.home(doc)).map_or(0, |slot| slot.doc)
+    }
+
+    pub(crate) fn insert(&mut self, doc: u64, record: &Record) {
+        let slot = Slot::new(doc, record, OCCUPIED | CHANGED);
+        if let Some(known) = self.touch(doc) {
+            *known = slot;
+            return;
+        }
+        if Self::slots_for(self.records + 1) > self.homes {
+            self.grow();
+        }
+        self.changed += 1;
+        self.records += 1;
+        self.place(slot);
+    }
+
+    /// All that changed since the last time, in order of documents. They stay, as unchanged; what
+    /// had not changed is dropped.
+    pub(crate) fn take_changed(&mut self) -> Vec<Slot> {
+        let mut changed = Vec::with_capacity(self.changed);
+        changed.extend(
+            self.slots
+                .iter()
+                .filter(|slot| slot.flags & CHANGED != 0)
+                .copied(),
+        );
+        self.records = changed.len();
+        self.changed = 0;
+        self.slots.clear();
+        self.lay_out(changed.iter().map(|slot| Slot {
+            flags: slot.flags & !CHANGED,
+            ..*slot
+        }));
+        changed
+    }
+
+    /// All records, in order of documents.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot> {
+        let slots = self.slots.iter();
+        slots.filter(|slot| slot.flags & OCCUPIED != 0)
+    }
+
+    #[inline]
+    fn home(&self, doc: u64) -> usize {
+        ((u128::from(doc) * self.homes as u128) >> 64) as usize
+    }
+
+    #[inline]
+    fn find(&self, doc: u64) -> Option<usize> {
+        let home = self.home(doc);
+        let slots = self.slots.get(home..)?;
+        for (step, slot) in slots.iter().enumerate() {
+            if slot.doc >= doc || slot.flags & OCCUPIED == 0 {
+                let found = slot.doc == doc && slot.flags & OCCUPIED != 0;
+                return found.then_some(home + step);
+            }
+        }
+        None
+    }
+
+    /// Puts a new document where it belongs; later ones up to the next empty slot move on.
+    fn place(&mut self, slot: Slot) {
+        let is_empty = |slot: &Slot| slot.flags & OCCUPIED == 0;
+        let mut at = self.home(slot.doc);
+        while at < self.slots.len() && !is_empty(&self.slots[at]) && self.slots[at].doc < slot.doc {
+            at += 1;
+        }
+        let rest = self.slots.get(at..).unwrap_or_default();
+        match rest.iter().position(is_empty) {
+            Some(gap) => {
+                self.slots.copy_within(at..at + gap, at + 1);
+                self.slots[at] = slot;
+            }
+            None => self.slots.insert(at, slot),
+        }
+    }
+
+    fn grow(&mut self) {
+        let doubled = (self.homes * 2).max(FIRST_SLOTS);
+        self.homes = if self.homes < self.planned_homes {
+            doubled.min(self.planned_homes.max(FIRST_SLOTS))
+        } else {
+            doubled
+        };
+        // With exactly this capacity: a vector's own growth might take twice the room.
+        let slots = Vec::with_capacity(self.homes + SPARE_SLOTS);
+        let old = std::mem::replace(&mut self.slots, slots);
+        let records = old.iter().filter(|slot| slot.flags & OCCUPIED != 0);
+        self.lay_out(records.copied());
+    }
+
+    /// Fills the empty vector of slots, in order.
+    fn lay_out(&mut self, records: impl Iterator<Item = Slot>) {
+        self.slots.resize(self.homes + SPARE_SLOTS, Slot::default());
+        let mut next = 0;
+        for slot in records {
+            let at = self.home(slot.doc).max(next);
+            if at < self.slots.len() {
+                self.slots[at] = slot;
+            } else {
+                self.slots.push(slot);
+            }
+            next = at + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn record(n: u64) -> Record {
+        Record {
+            arrival: n,
+            text: MAX_NUMBER - n,
+            visit: n / 2,
+            count: n as u32,
+            state: State::ALL[n as usize % 4],
+            reason: n as u8,
+            priority: n as i8,
+            attempts: 7,
+            host_tag: 9,
+        }
+    }
+
+    #[test]
+    fn slots_hold_all_of_a_record_in_32_bytes() {
+        assert_eq!(SLOT_BYTES, 32);
+        for n in [0, 1, 77, 40_000] {
+            assert_eq!(Slot::new(5, &record(n), OCCUPIED).record(), record(n));
+        }
+    }
+
+    #[test]
+    fn behaves_like_a_sorted_map_with_generations() {
+        let mut recent = Recent::planned_for(3_000);
+        let mut model: BTreeMap<u64, (Record, bool)> = BTreeMap::new();
+        let mut random = 1u64;
+        for round in 0..40_000u64 {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(7);
+            // Crowded at both ends, as hashes never are, so that slots run over.
+            let doc = match random >> 61 {
+                0 => (random >> 20) % 200,
+                1 => u64::MAX - (random >> 20) % 200,
+                _ => (random >> 20) % 5_000 * 0x000d_1b71_758e_2196,
+            };
+            match (random >> 8) % 3 {
+                0 => {
+                    recent.insert(doc, &record(round));
+                    model.insert(doc, (record(round), true));
+                }
+                1 => {
+                    let found = recent.touch(doc).map(|slot| {
+                        slot.count_up();
+                        slot.record()
+                    });
+                    let expected = model.get_mut(&doc).map(|(record, changed)| {
+                        (record.count, *changed) = (record.count + 1, true);
+                        *record
+                    });
+                    assert_eq!(found, expected);
+                }
+                _ => {
+                    let found = recent.get(doc).map(Slot::record);
+                    assert_eq!(found, model.get(&doc).map(|(record, _)| *record));
+                }
+            }
+            if round % 4_001 == 4_000 {
+                model.retain(|_, (_, changed)| *changed);
+                assert_eq!(recent.changed(), model.len());
+                let taken = recent.take_changed();
+                assert!(taken.iter().map(Slot::doc).eq(model.keys().copied()));
+                model.values_mut().for_each(|(_, changed)| *changed = false);
+            }
+        }
+        let all = recent.iter().map(|slot| (slot.doc(), slot.record()));
+        assert!(all.eq(model.iter().map(|(&doc, (record, _))| (doc, *record))));
+    }
+}
