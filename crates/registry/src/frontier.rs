@@ -11,15 +11,9 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Without filters: a host with due URLs is in most of them.
-const ENTRIES: Kind = Kind {
-    name: "due",
-    shape: Shape {
-        wide: true,
-        value_bytes: Some(8),
-    },
-    combine: None,
-    filter_bytes: 0,
+const ENTRIES: Shape = Shape {
+    wide: true,
+    value_bytes: Some(8),
 };
 
 /// RAM of one entry: 16 bytes in a heap that may have just doubled, and 24 when it is written.
@@ -68,11 +62,20 @@ struct Window {
 
 impl Frontier {
     pub(crate) fn open(dir: &Path, run_ids: &[u64], limits: &Limits) -> Result<Self> {
+        let kind = Kind {
+            name: "due",
+            shape: ENTRIES,
+            combine: None,
+            filter_bytes: limits.due_filter_bytes,
+            // Filters tell hosts, of which there are fewer than entries.
+            entries_per_filter_key: 4,
+            fan_in: 3,
+        };
         Ok(Self {
             recent: IdMap::default(),
             recent_entries: 0,
             frozen: None,
-            runs: Runs::open(dir, ENTRIES, run_ids)?,
+            runs: Runs::open(dir, kind, run_ids)?,
             windows: IdMap::default(),
             marks: IdMap::default(),
             prefetch: limits.prefetch_urls,
@@ -81,11 +84,13 @@ impl Frontier {
         })
     }
 
+    /// True if the host had no entries in RAM: only then can it be that it does not wait for a turn.
     #[inline]
-    pub(crate) fn push(&mut self, host: u64, place: u64, doc: u64) {
+    pub(crate) fn push(&mut self, host: u64, place: u64, doc: u64) -> bool {
         let heap = self.recent.entry(host).or_default();
         heap.push(Reverse(Candidate { place, doc }));
         self.recent_entries += 1;
+        heap.len() == 1
     }
 
     /// Entries in RAM, the heaps that they are in counted as some more.
@@ -185,7 +190,7 @@ impl Frontier {
         for run in self.runs.iter() {
             let start = start_of(run.id);
             let mut cursor = Cursor::new(run.table.clone());
-            let found = start < u64::MAX && cursor.seek((host, start))?;
+            let found = run.table.filter().may_hold(host) && cursor.seek((host, start))?;
             sources.push(Source::Run {
                 cursor: found.then_some(cursor),
                 run,
@@ -228,14 +233,17 @@ impl Frontier {
         for host in hosts {
             self.close_window(host);
         }
+        let recent = std::mem::take(&mut self.recent);
+        let mut entries = Vec::with_capacity(self.recent_entries);
         self.recent_entries = 0;
-        let recent = std::mem::take(&mut self.recent).into_iter();
-        let mut entries: Vec<(u64, u64, u64)> = recent
-            .flat_map(|(host, heap)| {
-                let heap = heap.into_iter();
-                heap.map(move |Reverse(one)| (host, one.place, one.doc))
-            })
-            .collect();
+        // Hosts first, then each host's own: fewer comparisons than all entries at once.
+        let mut hosts: Vec<_> = recent.into_iter().collect();
+        hosts.sort_unstable_by_key(|(host, _)| *host);
+        for (host, heap) in hosts {
+            let mut heap = heap.into_vec();
+            heap.sort_unstable_by_key(|&Reverse(one)| one);
+            entries.extend(heap.iter().map(|Reverse(one)| (host, one.place, one.doc)));
+        }
         entries.extend(taken);
         entries.sort_unstable();
         entries.dedup();

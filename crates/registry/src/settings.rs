@@ -8,9 +8,9 @@ use crate::recent::{Recent, SLOT_BYTES};
 pub struct RegistrySettings {
     pub partitions: u16,
     /// RAM for records, pending links, frontier entries and news of hosts, of all partitions
-    /// together. Filters come on top as URLs become known, a byte for each, up to 84 % of this (with
+    /// together. Filters come on top as URLs become known, 1.3 bytes for each, up to this again (with
     /// more URLs than that, some tables have none, and new URLs are looked up in them on disk); so do
-    /// sparse indexes (16 to 24 bytes for each 8 KB of table), the host queue (`hosts_in_ram`, 50
+    /// sparse indexes (16 to 24 bytes for each 4 KB of table), the host queue (`hosts_in_ram`, 50
     /// bytes each) and some 2 MB of buffers a partition.
     pub memory_bytes: u64,
     /// A checkpoint is written when a partition has folded this much log since the last.
@@ -57,9 +57,8 @@ pub(crate) struct Limits {
     pub(crate) windows: usize,
     pub(crate) marks: usize,
     pub(crate) known_filter_bytes: usize,
+    pub(crate) due_filter_bytes: usize,
     pub(crate) host_filter_bytes: usize,
-    /// Tables that are rewritten whenever RAM is; larger ones in the background.
-    pub(crate) small_tables_bytes: u64,
 }
 
 impl Limits {
@@ -83,8 +82,8 @@ impl Limits {
             windows: (percent(1) / 512).max(4),
             marks: (percent(2) / 128).max(8),
             known_filter_bytes: percent(80),
+            due_filter_bytes: percent(20),
             host_filter_bytes: percent(4),
-            small_tables_bytes: percent(16) as u64,
         }
     }
 
@@ -103,8 +102,8 @@ impl Limits {
             windows: 16,
             marks: 16,
             known_filter_bytes: 0,
+            due_filter_bytes: 0,
             host_filter_bytes: 0,
-            small_tables_bytes: 0,
         }
     }
 }

@@ -33,6 +33,8 @@ impl Sieve {
             shape: RECORDS,
             combine: None,
             filter_bytes: limits.known_filter_bytes,
+            entries_per_filter_key: 1,
+            fan_in: 4,
         };
         Ok(Self {
             recent: Recent::planned_for(limits.recent_records),
@@ -148,7 +150,6 @@ pub(crate) fn look_up_records(tables: &[Arc<Table>], docs: &[u64]) -> Result<Vec
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op<'a> {
     pub(crate) doc: u64,
-    pub(crate) host: u64,
     pub(crate) arrival: u64,
     pub(crate) url: &'a str,
     pub(crate) finding: Finding,
@@ -175,7 +176,6 @@ pub(crate) struct Pending {
 #[derive(Debug)]
 struct PendingOp {
     doc: u64,
-    host: u64,
     arrival: u64,
     finding: Finding,
     act: Act,
@@ -187,7 +187,6 @@ impl Pending {
         self.texts.push_str(op.url);
         self.ops.push(PendingOp {
             doc: op.doc,
-            host: op.host,
             arrival: op.arrival,
             finding: op.finding,
             act: op.act,
@@ -226,7 +225,6 @@ impl Pending {
             start = op.text_end;
             Op {
                 doc: op.doc,
-                host: op.host,
                 arrival: op.arrival,
                 url,
                 finding: op.finding,

@@ -9,7 +9,7 @@ mod table;
 
 pub(crate) use append::AppendFile;
 pub(crate) use merge::{Consumed, MemorySource, MergeInput, Merged, Wanted};
-pub(crate) use runs::{Fresh, Kind, Run, Runs, RunsPlan, RunsWritten, look_up};
+pub(crate) use runs::{Kind, Run, Runs, RunsPlan, RunsWritten, look_up};
 pub(crate) use table::{Cursor, Key, Shape, Table, TableWriter};
 
 use crate::error::{At, Result};

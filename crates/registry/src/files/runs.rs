@@ -1,5 +1,5 @@
-//! The tables of one kind, newest first. What is new is written with small tables at once; the rest
-//! is merged in the background, so that each table is several times larger than the one before: few
+//! The tables of one kind, newest first. What is new is written to a table of its own; tables are
+//! merged in the background, so that they are several times larger than the few before them: few
 //! are left, and each entry is rewritten a logarithmic number of times.
 
 use crate::error::Result;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A table is rewritten with what is newer when it is less than this many times as large.
-const GROWTH: u64 = 4;
+const GROWTH: u64 = 2;
 
 /// What sets one kind of table apart.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,10 @@ pub(crate) struct Kind {
     pub(crate) combine: Option<Combine>,
     /// Tables have filters as long as all of them together take no more RAM than this.
     pub(crate) filter_bytes: usize,
+    /// A filter has room for one first key word in so many entries.
+    pub(crate) entries_per_filter_key: usize,
+    /// Fewer tables than this are not worth merging.
+    pub(crate) fan_in: usize,
 }
 
 #[derive(Debug)]
@@ -35,14 +39,6 @@ pub(crate) struct Runs {
 pub(crate) struct Run {
     pub(crate) id: u64,
     pub(crate) table: Arc<Table>,
-}
-
-/// How much comes from RAM.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fresh {
-    pub(crate) entries: usize,
-    /// About what they take on disk.
-    pub(crate) bytes: u64,
 }
 
 /// What a merge will read and write; carried out on another thread.
@@ -118,24 +114,14 @@ impl Runs {
         Merged::new(memory.chain(tables).collect(), self.kind.combine)
     }
 
-    /// Which tables to rewrite together with what is new: those that are not much larger, as long as
-    /// they come to no more than `most_bytes`, so that writing does not take long.
-    pub(crate) fn plan(&self, fresh: Fresh, id: u64, most_bytes: u64) -> RunsPlan {
-        let mut bytes = fresh.bytes;
-        let inputs = self
-            .tables
-            .iter()
-            .take_while(|run| {
-                let take = most_bytes == u64::MAX
-                    || (run.table.bytes() < GROWTH * bytes
-                        && bytes.saturating_add(run.table.bytes()) <= most_bytes
-                        && !self.compacting.contains(&run.id));
-                bytes += run.table.bytes();
-                take
-            })
-            .cloned()
-            .collect();
-        self.plan_for(inputs, fresh.entries, id)
+    /// A table of what is new, and of `everything` older on demand.
+    pub(crate) fn plan(&self, fresh_entries: usize, id: u64, everything: bool) -> RunsPlan {
+        let inputs = if everything {
+            self.tables.clone()
+        } else {
+            Vec::new()
+        };
+        self.plan_for(inputs, fresh_entries, id)
     }
 
     /// A merge of tables for the background, if there are any to merge and none are being merged.
@@ -153,7 +139,7 @@ impl Runs {
                 take
             })
             .count();
-        if count < 2 {
+        if count < self.kind.fan_in {
             return None;
         }
         let inputs = self.tables[..count].to_vec();
@@ -163,7 +149,12 @@ impl Runs {
 
     fn plan_for(&self, inputs: Vec<Run>, fresh_entries: usize, id: u64) -> RunsPlan {
         let merged: u64 = inputs.iter().map(|run| run.table.entries()).sum();
-        let filter_keys = fresh_entries.saturating_add(merged as usize);
+        let entries = fresh_entries.saturating_add(merged as usize);
+        let mut filter_keys = entries.div_ceil(self.kind.entries_per_filter_key);
+        if merged == 0 {
+            // Small and one of several: with twice the room it errs a tenth as often.
+            filter_keys *= 2;
+        }
         let kept = self.tables.iter();
         let kept: usize = kept
             .filter(|run| inputs.iter().all(|input| input.id != run.id))

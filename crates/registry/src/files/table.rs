@@ -23,7 +23,7 @@ pub(crate) struct Shape {
     pub(crate) value_bytes: Option<u8>,
 }
 
-const BLOCK_BYTES: usize = 8 << 10;
+const BLOCK_BYTES: usize = 4 << 10;
 const MAGIC: &[u8; 8] = b"PORTTBL2";
 const BLOCK_HEADER_BYTES: usize = 8;
 /// End of the blocks, number of blocks, lines of the filter, number of entries.

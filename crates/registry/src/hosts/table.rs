@@ -144,6 +144,8 @@ impl HostTable {
             shape: STATES,
             combine: Some(combine),
             filter_bytes: limits.host_filter_bytes,
+            entries_per_filter_key: 1,
+            fan_in: 3,
         };
         Ok(Self {
             news: News::default(),

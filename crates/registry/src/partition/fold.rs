@@ -15,7 +15,7 @@ use portolan_model::{
 };
 
 /// Links whose records are fetched from RAM together.
-const LINKS_TOGETHER: usize = 16;
+const LINKS_TOGETHER: usize = 8;
 
 impl Partition {
     pub(super) fn fold(&mut self, entry: &Entry) -> Result<()> {
@@ -90,7 +90,6 @@ impl Partition {
         }
         let op = Op {
             doc,
-            host: self.host_of(link.url),
             arrival: self.arrivals,
             url: link.url,
             finding: Finding {
@@ -126,7 +125,6 @@ impl Partition {
         }
         let op = Op {
             doc: DocId::of(url).0,
-            host,
             arrival: self.arrivals,
             url,
             finding: Finding {
@@ -160,6 +158,7 @@ impl Partition {
         Ok(())
     }
 
+    /// Not asked for a link to a URL in RAM, which are most, unless it moves in its queue.
     fn host_of(&mut self, url: &str) -> u64 {
         let name = host_name(url);
         if self.last_host.0 != name {
@@ -245,7 +244,7 @@ impl Partition {
             reason,
             priority,
             attempts: u8::from(visit != 0 && state == State::Due),
-            host_tag: host_tag(op.host),
+            host_tag: host_tag(self.host_of(op.url)),
         };
         self.sieve.insert(op.doc, &record);
         self.stats.known += 1;
@@ -318,18 +317,19 @@ impl Partition {
 
     fn count_due(&mut self, op: &Op<'_>, by: i64) {
         if by != 0 {
-            let counts: &mut HostCounts =
-                &mut self.hosts.news_of(op.host, host_name(op.url)).counts;
+            let host = self.host_of(op.url);
+            let counts: &mut HostCounts = &mut self.hosts.news_of(host, host_name(op.url)).counts;
             counts.due += by;
         }
     }
 
     /// Puts a due URL into its host's queue, and its host among those that wait for a turn.
     fn enqueue(&mut self, op: &Op<'_>, record: Record) -> Result<()> {
-        self.frontier.push(op.host, record.place(), op.doc);
-        if self.read_only {
-            return Ok(());
+        let host = self.host_of(op.url);
+        let first = self.frontier.push(host, record.place(), op.doc);
+        if first && !self.read_only {
+            self.queue_host(host)?;
         }
-        self.queue_host(op.host)
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 //! a partition has at most one merge of large tables under way, and one job of the other kinds.
 
 use crate::error::{At, RegistryError, Result};
-use crate::files::{Consumed, Fresh, RunsPlan, RunsWritten, sync_dir};
+use crate::files::{Consumed, RunsPlan, RunsWritten, sync_dir};
 use crate::frontier::frozen_source;
 use crate::hosts::hosts_source;
 use crate::log::Durable;
@@ -20,9 +20,6 @@ use std::sync::Arc;
 
 /// So many pending operations are looked up at once where they are, without the merge thread.
 const INLINE_OPS: usize = 2048;
-/// About what an entry takes on disk, to choose what to merge.
-const RECORD_BYTES: u64 = 21;
-const ENTRY_BYTES: u64 = 13;
 /// With more tables of a kind than this, whoever applies entries waits for them to be merged.
 const MAX_TABLES: usize = 32;
 
@@ -350,32 +347,14 @@ impl Partition {
         let file_id = self.upkeep.next_file;
         // One for the tables, one for the frozen entries as a source of their own.
         self.upkeep.next_file += 2;
-        let most_bytes = if everything {
-            u64::MAX
-        } else {
-            self.limits.small_tables_bytes
-        };
-        let news_bytes = self.hosts.news_bytes() as u64 / 2;
         let taken: Vec<_> = self.taken_entries().collect();
         let frozen = self.frontier.freeze(file_id + 1, taken.into_iter());
         let (records, news) = (self.sieve.freeze(), self.hosts.freeze());
         let consumed = self.frontier.consumed();
-        let fresh = |entries: usize, bytes: u64| Fresh { entries, bytes };
-        let known = self.sieve.runs.plan(
-            fresh(records.len(), records.len() as u64 * RECORD_BYTES),
-            file_id,
-            most_bytes,
-        );
+        let known = self.sieve.runs.plan(records.len(), file_id, everything);
         let entries = frozen.entries.len();
-        let due = self.frontier.runs.plan(
-            fresh(entries, entries as u64 * ENTRY_BYTES),
-            file_id,
-            most_bytes,
-        );
-        let hosts = self
-            .hosts
-            .runs
-            .plan(fresh(news.len(), news_bytes), file_id, most_bytes);
+        let due = self.frontier.runs.plan(entries, file_id, everything);
+        let hosts = self.hosts.runs.plan(news.len(), file_id, everything);
         let dir = self.dir.clone();
         let read = consumed.clone();
         let written = self.upkeep.mergers.prompt.start_job(move || {
