@@ -266,17 +266,45 @@ pub(crate) enum BenchCommand {
     Archive(crate::arguments_bench::BenchArchiveArguments),
     Graph(crate::arguments_graph::BenchGraphArguments),
     /// Feed the registry with links: CPU an observation, memory, bytes a URL
-    Registry {
-        #[arg(long, value_name = "N", default_value_t = 10_000_000)]
-        observations: u64,
-        #[arg(long, value_name = "N", default_value_t = 1)]
-        seed: u64,
-        /// Where the registry's files go [default: a temporary directory]
-        #[arg(long, value_name = "DIR")]
-        dir: Option<PathBuf>,
-        #[arg(long)]
-        json: bool,
-    },
+    Registry(BenchRegistryArguments),
+    /// Take turns of many hosts: CPU for the next one
+    Frontier(BenchFrontierArguments),
+}
+
+#[derive(Args)]
+pub(crate) struct BenchRegistryArguments {
+    /// A quarter of them of new URLs; up to 1 M are compared with a model
+    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    pub(crate) observations: u64,
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// At most so many a second, as a crawl would bring them: shows whether it keeps up without making
+    /// anybody wait [default: as many as there can be]
+    #[arg(long, value_name = "N")]
+    pub(crate) per_second: Option<u64>,
+    /// Where the registry's files go [default: a temporary directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Only open what an earlier run left in --dir, and say how long that takes: kill that run first
+    #[arg(long, requires = "dir")]
+    pub(crate) reopen: bool,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct BenchFrontierArguments {
+    /// One row for each
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1_000, 100_000, 1_000_000])]
+    pub(crate) hosts: Vec<u64>,
+    /// Due URLs of each host
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) urls: u64,
+    /// Turns of each kind that are measured
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub(crate) turns: u64,
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `1s`, `500ms`, `10m`, `8h`, `2d`, `1h30m`; a bare 0 is allowed.

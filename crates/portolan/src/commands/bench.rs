@@ -4,8 +4,6 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use portolan_crawl::report::{bytes, thousands};
-use serde_json::json;
 
 use crate::arguments::BenchCommand;
 use crate::failure::Failure;
@@ -16,60 +14,9 @@ pub(crate) fn run(command: BenchCommand) -> Result<ExitCode, Failure> {
         BenchCommand::Extract(arguments) => super::bench_extract::run(&arguments),
         BenchCommand::Archive(arguments) => super::bench_archive::run(&arguments),
         BenchCommand::Graph(arguments) => super::bench_graph::run(&arguments),
-        BenchCommand::Registry {
-            observations,
-            seed,
-            dir,
-            json,
-        } => bench_registry(observations, seed, dir, json),
+        BenchCommand::Registry(arguments) => super::bench_registry::run(&arguments),
+        BenchCommand::Frontier(arguments) => super::bench_frontier::run(&arguments),
     }
-}
-
-fn bench_registry(
-    observations: u64,
-    seed: u64,
-    dir: Option<PathBuf>,
-    as_json: bool,
-) -> Result<ExitCode, Failure> {
-    let (dir, temporary) = match dir {
-        Some(dir) => (dir, false),
-        None => (scratch("bench-registry")?, true),
-    };
-    if !as_json {
-        println!(
-            "observations        URLs   µs CPU each   resident   bytes a URL on disk   checks"
-        );
-    }
-    let result = portolan_registry::bench::run(&dir, observations, seed, |row| {
-        if as_json {
-            let value = json!({
-                "observations": row.observations, "urls": row.urls,
-                "cpu_us_per_observation": row.cpu_us_per_observation,
-                "rss_bytes": row.rss_bytes, "disk_bytes_per_url": row.disk_bytes_per_url,
-                "checks": row.checks, "load_average": load_average(),
-            });
-            println!("{value}");
-        } else {
-            println!(
-                "{:>12}  {:>10}  {:>12.3}  {:>9}  {:>20.1}   {}",
-                thousands(row.observations),
-                thousands(row.urls),
-                row.cpu_us_per_observation,
-                bytes(row.rss_bytes),
-                row.disk_bytes_per_url,
-                if row.checks.is_empty() {
-                    "-".to_owned()
-                } else {
-                    row.checks.join("; ")
-                }
-            );
-        }
-    });
-    if temporary {
-        let _ = std::fs::remove_dir_all(&dir);
-    }
-    result.map_err(Failure::failed)?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// A directory of this process's own, not made yet.

@@ -143,6 +143,17 @@ impl Partition {
         self.queue.next_due_ms()
     }
 
+    /// What choosing a host costs by itself, for the benchmark: takes the one that is due first and
+    /// queues it again. False if none is due.
+    pub(crate) fn pick_and_requeue(&mut self, now_ms: u64, again_ms: u64) -> Result<bool> {
+        self.readmit_spilled(now_ms)?;
+        let Some(host) = self.queue.pop(now_ms) else {
+            return Ok(false);
+        };
+        self.queue.offer(host, again_ms)?;
+        Ok(true)
+    }
+
     /// Hosts with due URLs, from the host table: one sequential read, at opening.
     pub(super) fn queue_known_hosts(&mut self) -> Result<()> {
         let mut hosts = self.hosts.scan()?;

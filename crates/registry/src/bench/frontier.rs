@@ -1,0 +1,138 @@
+//! What a turn costs: many hosts with due URLs, more than fit into RAM, and turns taken one after the
+//! other as crawling threads do.
+
+use super::clock::{peak_rss_bytes, thread_cpu_us};
+use crate::error::Result;
+use crate::log::Entry;
+use crate::partition::Partition;
+use crate::registry::{Opened, Registry};
+use crate::settings::RegistrySettings;
+use portolan_model::{DocId, HostId, Link, LinkBatch, LinkKind, PartitionId, Pulse, Verdict};
+use std::path::Path;
+
+/// URLs committed together while the frontier is filled.
+const COMMIT_URLS: u64 = 20_000;
+
+/// What was measured with one number of hosts.
+#[derive(Clone, Debug)]
+pub struct TurnsRow {
+    pub hosts: u64,
+    pub urls: u64,
+    pub turns: u64,
+    /// CPU for picking the host that is due first and queueing it again.
+    pub pick_us: f64,
+    /// CPU for a whole turn without a URL: pick, read what is known of the host and whether it has a
+    /// URL that is still due, end the turn.
+    pub turn_us: f64,
+    /// CPU that a URL with its text adds.
+    pub url_us: f64,
+    pub rss_bytes: u64,
+}
+
+/// Fills a registry in `dir` (which must be empty) with `hosts` hosts of `urls_per_host` due URLs
+/// each, and takes `turns` turns of each kind.
+pub fn run_turns(dir: &Path, hosts: u64, urls_per_host: u64, turns: u64) -> Result<TurnsRow> {
+    let settings = RegistrySettings::default();
+    let mut opened = Registry::open(dir, &settings, 0)?;
+    fill(&mut opened, hosts, urls_per_host)?;
+    let urls = opened.partitions.iter().map(|p| p.stats().due).sum();
+    let partitions = &mut opened.partitions[..];
+    // A turn a millisecond, and each host rests until half of the others have had theirs. Times only
+    // grow, so that hosts of one measurement are due again in the next.
+    let rest_ms = hosts / 2 + 1;
+    let phase_ms = 2 * (turns + rest_ms);
+    let pick_us = each(partitions, turns, phase_ms, |partition, now_ms| {
+        partition.pick_and_requeue(now_ms, now_ms + rest_ms)
+    })?;
+    let turn_us = each(partitions, turns, 2 * phase_ms, |partition, now_ms| {
+        take_turn(partition, now_ms, rest_ms, false)
+    })?;
+    // Nothing comes back: half of the URLs may be handed out.
+    let turns_with_url = turns.min(urls / 2).max(1);
+    let with_url_us = each(
+        partitions,
+        turns_with_url,
+        3 * phase_ms,
+        |partition, now_ms| take_turn(partition, now_ms, rest_ms, true),
+    )?;
+    Ok(TurnsRow {
+        hosts,
+        urls,
+        turns,
+        pick_us,
+        turn_us,
+        url_us: with_url_us - turn_us,
+        rss_bytes: peak_rss_bytes(),
+    })
+}
+
+/// CPU time of `work`, which must find a host each time, over all partitions in turn.
+fn each(
+    partitions: &mut [Partition],
+    turns: u64,
+    start_ms: u64,
+    mut work: impl FnMut(&mut Partition, u64) -> Result<bool>,
+) -> Result<f64> {
+    let before_us = thread_cpu_us();
+    for turn in 0..turns {
+        let index = turn as usize % partitions.len();
+        let found = work(&mut partitions[index], start_ms + turn)?;
+        assert!(found, "no host was due");
+    }
+    Ok((thread_cpu_us() - before_us) / turns as f64)
+}
+
+fn take_turn(partition: &mut Partition, now_ms: u64, rest_ms: u64, with_url: bool) -> Result<bool> {
+    let Some(turn) = partition.begin_turn(now_ms)? else {
+        return Ok(false);
+    };
+    if with_url {
+        let due = partition.next_url(turn.host)?;
+        assert!(due.is_some(), "a host in turn has no URL");
+    }
+    let pulse = Pulse {
+        last_ms: now_ms,
+        not_before_ms: now_ms + rest_ms,
+        ..Pulse::default()
+    };
+    partition.end_turn(turn.host, pulse)?;
+    Ok(true)
+}
+
+fn fill(opened: &mut Opened, hosts: u64, urls_per_host: u64) -> Result<()> {
+    let partitions = opened.partitions.len() as u16;
+    let mut batch: Vec<(PartitionId, Entry)> = Vec::new();
+    let mut urls = 0;
+    for host in 0..hosts {
+        let name = format!("www.site-{host}.example");
+        let at = PartitionId::of(HostId::of(&name), partitions);
+        let mut links = LinkBatch::new(Some(DocId(host)));
+        for page in 0..urls_per_host {
+            links.push(Link {
+                url: &format!("https://{name}/article-{page}.html"),
+                kind: LinkKind::Anchor,
+                depth: 3,
+                hops: 0,
+                verdict: Verdict::Crawl { priority: 0 },
+            });
+        }
+        let source = None;
+        batch.push((at, Entry::Links { source, links }));
+        urls += urls_per_host;
+        if urls >= COMMIT_URLS || host + 1 == hosts {
+            for delivery in opened.logs.commit(std::mem::take(&mut batch))? {
+                opened.partitions[usize::from(delivery.partition.0)]
+                    .apply(delivery.seq, &delivery.entry)?;
+            }
+            for partition in &mut opened.partitions {
+                partition.tend(false)?;
+            }
+            urls = 0;
+        }
+    }
+    opened.logs.sync()?;
+    for partition in &mut opened.partitions {
+        partition.flush()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,280 @@
+//! What the registry costs. Observations: a stream of links with zipf-like repeats and a quarter new
+//! URLs, folded by the real registry with its default bounds, and compared with a model where that
+//! fits into RAM. Turns: see `frontier`.
+
+pub mod clock;
+mod frontier;
+mod web;
+
+pub use frontier::{TurnsRow, run_turns};
+
+use crate::error::{At, Result};
+use crate::log::Entry;
+use crate::registry::{Opened, Registry};
+use crate::settings::RegistrySettings;
+use crate::snapshot::Snapshot;
+use clock::{peak_rss_bytes, process_cpu_us, thread_cpu_us};
+use portolan_model::{LinkBatch, Outcome, PartitionId, Pulse, Visit};
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+use web::{Model, SyntheticWeb};
+
+/// Pages committed together: a fifth of a second's at 2,500 pages/s.
+const COMMIT_PAGES: usize = 500;
+/// One page in this many comes from a turn, with a visit.
+const VISIT_ONE_IN: usize = 10;
+/// Up to here the model is kept.
+const CHECKED_OBSERVATIONS: u64 = 1_000_000;
+/// Where a row is reported, beside the end.
+const ROWS_AT: [u64; 4] = [1_000_000, 10_000_000, 100_000_000, 400_000_000];
+
+/// What was measured at one size.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub observations: u64,
+    pub urls: u64,
+    /// CPU of the whole process a folded observation: log, syncs, merges and turns included, making
+    /// the links and checking them left out.
+    pub cpu_us_per_observation: f64,
+    /// What was left out for making the links.
+    pub making_us_per_observation: f64,
+    /// The longest that one partition kept its owner with its share of a commit (some 2,500
+    /// observations), upkeep included.
+    pub longest_batch_wall_ms: f64,
+    /// The owner's CPU time in the batch that took most of it.
+    pub longest_batch_cpu_ms: f64,
+    pub rss_bytes: u64,
+    /// The registry's own count.
+    pub ram_bytes: u64,
+    pub disk_bytes_per_url: f64,
+    /// What was compared with the model, in words; empty where it did not fit.
+    pub checks: Vec<String>,
+}
+
+/// What to feed.
+#[derive(Clone, Copy, Debug)]
+pub struct Stream {
+    pub observations: u64,
+    pub seed: u64,
+    /// So many a second at most; `None` is as many as there can be.
+    pub per_second: Option<u64>,
+}
+
+/// Feeds links to a registry in `dir` (which must be empty) and reports at 1 M, 10 M, … and at the
+/// end. A check that fails is a panic: the figures would be worth nothing.
+pub fn run(dir: &Path, stream: Stream, mut progress: impl FnMut(&Row)) -> Result<Vec<Row>> {
+    let Stream {
+        observations, seed, ..
+    } = stream;
+    let settings = RegistrySettings::default();
+    let mut opened = Registry::open(dir, &settings, 0)?;
+    let mut feed = Feed {
+        web: SyntheticWeb::new(seed, settings.partitions),
+        model: Some(Model::default()),
+        now_ms: 1,
+        making_us: 0.0,
+        longest_batch: (0.0, 0.0),
+    };
+    let mut done = 0;
+    let (started, started_us) = (Instant::now(), process_cpu_us());
+    let mut checking_us = 0.0;
+    let mut rows = Vec::new();
+    let stops = ROWS_AT.iter().filter(|&&row| row < observations);
+    for &stop in stops.chain([&observations]) {
+        while done < stop {
+            done += feed.commit(&mut opened, stop - done)?;
+            if let Some(per_second) = stream.per_second {
+                let due = Duration::from_secs_f64(done as f64 / per_second as f64);
+                thread::sleep(due.saturating_sub(started.elapsed()));
+            }
+        }
+        flush(&mut opened)?;
+        let cpu_us = process_cpu_us() - started_us - feed.making_us - checking_us;
+        let before_us = process_cpu_us();
+        let mut row = measure(dir, &opened, done)?;
+        row.cpu_us_per_observation = cpu_us / done as f64;
+        row.making_us_per_observation = feed.making_us / done as f64;
+        (row.longest_batch_wall_ms, row.longest_batch_cpu_ms) = feed.longest_batch;
+        if let Some(model) = &feed.model {
+            row.checks = model.check(&Snapshot::open(dir)?)?;
+            if stop == observations {
+                // Stop without a word, open again: nothing may differ.
+                drop(opened);
+                opened = Registry::open(dir, &settings, 0)?;
+                model.check(&Snapshot::open(dir)?)?;
+                row.checks
+                    .push("all of it again after a stop without closing".to_owned());
+            }
+        }
+        if done >= CHECKED_OBSERVATIONS {
+            feed.model = None;
+        }
+        progress(&row);
+        checking_us += process_cpu_us() - before_us;
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// How long it takes to open a registry, as it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Reopened {
+    pub after_crash: bool,
+    pub urls: u64,
+    pub wall_s: f64,
+    pub cpu_s: f64,
+    /// Log since the checkpoints, which was folded again.
+    pub log_bytes: u64,
+    pub rss_bytes: u64,
+}
+
+pub fn reopen(dir: &Path) -> Result<Reopened> {
+    let (started, started_us) = (Instant::now(), process_cpu_us());
+    let opened = Registry::open(dir, &RegistrySettings::default(), 0)?;
+    let partitions = &opened.partitions;
+    Ok(Reopened {
+        after_crash: opened.after_crash,
+        urls: partitions.iter().map(|p| p.stats().known).sum(),
+        wall_s: started.elapsed().as_secs_f64(),
+        cpu_s: (process_cpu_us() - started_us) / 1e6,
+        log_bytes: partitions.iter().map(|p| p.backlog().log_bytes).sum(),
+        rss_bytes: peak_rss_bytes(),
+    })
+}
+
+/// Whoever makes links up, commits and folds them, and takes a few turns.
+struct Feed {
+    web: SyntheticWeb,
+    model: Option<Model>,
+    now_ms: u64,
+    /// CPU for making links up.
+    making_us: f64,
+    /// Milliseconds: wall, CPU.
+    longest_batch: (f64, f64),
+}
+
+impl Feed {
+    /// Commits and folds up to `most` observations, and some visits.
+    fn commit(&mut self, opened: &mut Opened, most: u64) -> Result<u64> {
+        let before_us = thread_cpu_us();
+        let mut batch = Vec::with_capacity(COMMIT_PAGES * opened.partitions.len());
+        let mut done = 0;
+        for _ in 0..COMMIT_PAGES {
+            if done >= most {
+                break;
+            }
+            let source = None;
+            for (at, links) in self.web.page(self.model.as_mut()) {
+                done += links.len() as u64;
+                batch.push((at, Entry::Links { source, links }));
+            }
+        }
+        self.making_us += thread_cpu_us() - before_us;
+        self.visit_some(opened, &mut batch)?;
+        self.fold(opened, batch)?;
+        Ok(done)
+    }
+
+    fn fold(&mut self, opened: &mut Opened, batch: Vec<(PartitionId, Entry)>) -> Result<()> {
+        let mut deliveries = opened.logs.commit(batch)?;
+        // As owners get them; each partition's stay in order.
+        deliveries.sort_by_key(|delivery| delivery.partition);
+        for partition in &mut opened.partitions {
+            let (started, before_us) = (Instant::now(), thread_cpu_us());
+            let id = partition.id();
+            let start = deliveries.partition_point(|delivery| delivery.partition < id);
+            let mine = deliveries[start..].iter();
+            for delivery in mine.take_while(|delivery| delivery.partition == id) {
+                partition.apply(delivery.seq, &delivery.entry)?;
+            }
+            partition.tend(false)?;
+            let wall_ms = started.elapsed().as_secs_f64() * 1e3;
+            let cpu_ms = (thread_cpu_us() - before_us) / 1e3;
+            self.longest_batch.0 = self.longest_batch.0.max(wall_ms);
+            self.longest_batch.1 = self.longest_batch.1.max(cpu_ms);
+        }
+        Ok(())
+    }
+
+    /// A few turns, as a crawl would take them.
+    fn visit_some(
+        &mut self,
+        opened: &mut Opened,
+        batch: &mut Vec<(PartitionId, Entry)>,
+    ) -> Result<()> {
+        let turns = COMMIT_PAGES / VISIT_ONE_IN / opened.partitions.len();
+        for partition in &mut opened.partitions {
+            for _ in 0..turns {
+                self.now_ms += 1;
+                let Some(turn) = partition.begin_turn(self.now_ms)? else {
+                    break;
+                };
+                let pulse = Pulse {
+                    last_ms: self.now_ms,
+                    not_before_ms: self.now_ms + 1_000,
+                    delay_ms: 1_000,
+                    failures: 0,
+                };
+                if let Some(due) = partition.next_url(turn.host)? {
+                    if let Some(model) = &mut self.model {
+                        model.visit(&due.url);
+                    }
+                    let mut visit = Visit::without_answer(self.now_ms, Outcome::Fetched);
+                    visit.status = 200;
+                    let entry = Entry::Visit {
+                        url: due.url,
+                        visit,
+                        pulse,
+                        links: LinkBatch::new(Some(due.doc)),
+                        forwards: Vec::new(),
+                        targets: Vec::new(),
+                    };
+                    batch.push((partition.id(), entry));
+                }
+                partition.end_turn(turn.host, pulse)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn flush(opened: &mut Opened) -> Result<()> {
+    opened.logs.sync()?;
+    for partition in &mut opened.partitions {
+        partition.flush()?;
+    }
+    opened.logs.sync()
+}
+
+fn measure(dir: &Path, opened: &Opened, observations: u64) -> Result<Row> {
+    let urls: u64 = opened.partitions.iter().map(|p| p.stats().known).sum();
+    let ram_bytes: usize = opened.partitions.iter().map(|p| p.ram_bytes()).sum();
+    Ok(Row {
+        observations,
+        urls,
+        cpu_us_per_observation: 0.0,
+        making_us_per_observation: 0.0,
+        longest_batch_wall_ms: 0.0,
+        longest_batch_cpu_ms: 0.0,
+        rss_bytes: peak_rss_bytes(),
+        ram_bytes: ram_bytes as u64,
+        disk_bytes_per_url: state_bytes(dir)? as f64 / urls as f64,
+        checks: Vec::new(),
+    })
+}
+
+/// Everything but the log, which a checkpoint makes superfluous.
+fn state_bytes(dir: &Path) -> Result<u64> {
+    let mut sum = 0;
+    for item in fs::read_dir(dir).at(dir)? {
+        let path = item.at(dir)?.path();
+        if path.is_dir() && !path.ends_with("log") {
+            sum += state_bytes(&path)?;
+        } else if path.is_file() {
+            sum += fs::metadata(&path).at(&path)?.len();
+        }
+    }
+    Ok(sum)
+}
