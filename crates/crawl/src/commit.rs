@@ -12,7 +12,6 @@ use portolan_archive::{Built, Capture, ContentSeen, PageFacts, RecordBuilder, Wa
 use portolan_model::{PartitionId, Visit};
 use portolan_registry::{Delivery, Entry, Logs};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use tokio::time::Instant;
 
 use crate::error::CrawlError;
 use crate::metrics::Stage;
