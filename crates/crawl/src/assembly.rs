@@ -1,18 +1,20 @@
 //! From settings to the rooms' own settings and parts. The one place where parts are made.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use portolan_archive::ArchiveSettings;
 use portolan_model::url::CanonicalSettings;
-use portolan_model::{CanonicalUrl, Clock};
+use portolan_model::{CanonicalUrl, Clock, Order, Ranker};
 use portolan_net::{
     Connector, DnsResolver, Guard, HttpSettings, Mapping, MappingSettings, Network, ResolveRule,
     Resolver, StaticResolver, SystemResolver,
 };
+use portolan_partition::RankTable;
 use portolan_registry::RegistrySettings;
 
 use crate::error::CrawlError;
-use crate::settings::{Compression, Settings};
+use crate::settings::{Compression, FrontierOrder, MAX_PARTITIONS, Settings};
 
 /// Tries of one DNS query.
 const DNS_ATTEMPTS: usize = 2;
@@ -38,19 +40,46 @@ pub(crate) fn threads(settings: &Settings) -> usize {
     }
 }
 
-pub(crate) fn registry(settings: &Settings) -> RegistrySettings {
-    let partitions = match settings.registry.partitions {
-        0 => (threads(settings) * PARTITIONS_PER_CORE).min(1024) as u16,
+/// Where neither the settings nor a part vector say how many.
+pub(crate) fn partitions(settings: &Settings) -> u16 {
+    match settings.registry.partitions {
+        0 => (threads(settings) * PARTITIONS_PER_CORE).min(usize::from(MAX_PARTITIONS)) as u16,
         partitions => partitions,
-    };
+    }
+}
+
+pub(crate) fn registry(settings: &Settings, partitions: u16) -> RegistrySettings {
     RegistrySettings {
         partitions,
+        order: order(settings),
         memory_bytes: settings.registry.memory_mb << 20,
         checkpoint_log_bytes: settings.registry.checkpoint_log_mb << 20,
         keep_log: settings.registry.keep_log,
         unknown_delay_ms: u32::try_from(settings.politeness.delay_ms.max(1_000))
             .unwrap_or(u32::MAX),
         ..RegistrySettings::default()
+    }
+}
+
+fn order(settings: &Settings) -> Order {
+    match settings.frontier.order {
+        FrontierOrder::Backlinks => Order::Backlinks,
+        FrontierOrder::Breadth => Order::Breadth,
+        FrontierOrder::Opic => Order::Opic,
+        FrontierOrder::SiteIndegree => Order::SiteIndegree,
+        FrontierOrder::Pagerank => Order::Given,
+    }
+}
+
+/// What pages' links are worth to the frontier.
+pub(crate) fn ranker(settings: &Settings) -> Result<Arc<dyn Ranker>, CrawlError> {
+    let wrong = |error| CrawlError::Input(format!("frontier.ranks: {error}"));
+    match settings.frontier.order {
+        FrontierOrder::Pagerank => {
+            let table = RankTable::open(Path::new(&settings.frontier.ranks)).map_err(wrong)?;
+            Ok(Arc::new(table))
+        }
+        _ => Ok(Arc::new(order(settings))),
     }
 }
 

@@ -4,10 +4,11 @@
 use encoding_rs::UTF_8;
 use portolan_content::Fingerprint;
 use portolan_model::{CanonicalUrl, Canonicalizer, LinkKind, PartitionId};
-use std::sync::RwLock;
+use std::sync::{Arc, RwLock};
 use tokio::sync::mpsc;
 
 use crate::assembly;
+use crate::division::Division;
 use crate::error::CrawlError;
 use crate::links::{LinkSorter, Page, PageLinks, RawLinks};
 use crate::mapper::{self, NameDrop};
@@ -46,12 +47,17 @@ impl Extractor {
     /// `seeds` are what the scope is measured from.
     pub fn new(settings: &Settings, seeds: &[CanonicalUrl]) -> Result<Self, CrawlError> {
         let canonicalizer = Canonicalizer::new(&assembly::canonical(settings));
-        let partitions = assembly::registry(settings).partitions;
+        let partitions = assembly::partitions(settings);
         let (names, _names) = mapper::queue();
         Ok(Self {
             scan: HtmlScan::new(settings),
             raw: RawLinks::with_limit(settings.content.max_links),
-            sorter: LinkSorter::new(canonicalizer.clone(), partitions, NameDrop::new(names)),
+            sorter: LinkSorter::new(
+                canonicalizer.clone(),
+                Arc::new(Division::by_hash(partitions)),
+                assembly::ranker(settings)?,
+                NameDrop::new(names),
+            ),
             canonicalizer,
             scope: RwLock::new(Scope::new(&settings.scope, seeds)?),
             partitions,
@@ -78,6 +84,7 @@ impl Extractor {
             host,
             partition: PartitionId::of(host, self.partitions),
             depth: 0,
+            score: 0,
             charset: self.facts.charset.unwrap_or(UTF_8),
             nofollow: self.facts.directives.nofollow,
         };

@@ -158,6 +158,8 @@ impl Archivist {
         if recorded {
             self.warc.sync()?;
         }
+        // Whoever is in a log by a claim: the claim comes first.
+        self.shared.division.make_durable()?;
         let finished = entries.len() as u64;
         let deliveries = self.logs.commit(entries)?;
         self.seen.maintain()?;

@@ -1,7 +1,7 @@
 //! A crawl from its directory to its report: opens or recovers everything, starts the threads,
 //! watches over them, and closes the books.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -10,17 +10,20 @@ use std::time::Instant;
 
 use portolan_archive::{ContentSeen, DurableEnd, RecordBuilder, WarcWriter};
 use portolan_model::{
-    CanonicalUrl, Canonicalizer, Clock, DocId, Link, LinkBatch, LinkKind, PartitionId, SystemClock,
+    CanonicalUrl, Canonicalizer, Clock, DocId, Known, Link, LinkBatch, LinkKind, PartitionId,
+    SystemClock, UrlKey,
 };
-use portolan_registry::{Entry, Opened, Registry};
+use portolan_registry::{Entry, Opened, Registry, RegistryError};
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::assembly;
 use crate::budget::{Budget, StoppedBy};
 use crate::commit::{self, Archivist, DELIVERY_QUEUE, FINISHED_QUEUE, Finished};
 use crate::directory::{self, SETTINGS_FILE};
+use crate::division::Chosen;
 use crate::error::CrawlError;
 use crate::gate::Gate;
+use crate::links::ranked;
 use crate::mapper::{self, NameDrop};
 use crate::metrics::{Metrics, Progress, process_cpu_seconds};
 use crate::page::Workbench;
@@ -105,8 +108,10 @@ impl Crawl {
         assembly::connector(&plan.settings, &seeds)?;
         let archive_settings = assembly::archive(&plan.settings);
         RecordBuilder::new(&archive_settings, 0)?;
+        let ranker = assembly::ranker(&plan.settings)?;
 
         let resumed = Self::exists(&plan.dir);
+        let chosen = Chosen::of(&plan.settings, resumed.then_some(&plan.dir))?;
         let dir = directory::prepare(&plan.dir, resumed)?;
         if resumed {
             let given: HashSet<DocId> = seeds.iter().map(CanonicalUrl::doc_id).collect();
@@ -115,13 +120,18 @@ impl Crawl {
         } else {
             // What the crawl is to be is durable before anything else: killed at any later moment,
             // it can go on.
+            chosen.remember(&dir)?;
             directory::remember(&dir, &seeds, &plan.settings)?;
         }
         let opened = Registry::open(
             &dir.join(REGISTRY_DIR),
-            &assembly::registry(&plan.settings),
+            &assembly::registry(&plan.settings, chosen.partitions()),
             clock.now_ms(),
-        )?;
+        )
+        .map_err(|error| match error {
+            RegistryError::Settings { .. } => CrawlError::Input(error.to_string()),
+            other => other.into(),
+        })?;
         if resumed {
             // Only now is it certain that no other process is at work here.
             directory::remember(&dir, &seeds, &plan.settings)?;
@@ -166,9 +176,10 @@ impl Crawl {
 
         let (finished, inbox) = mpsc::channel(FINISHED_QUEUE);
         let pages = partitions.iter().map(|p| p.stats().pages).sum();
-        let partition_count = partitions.len() as u16;
+        let division = chosen.open(&dir, partitions.len() as u16)?;
         let shared = Arc::new(Shared {
-            partitions: partition_count,
+            division: Arc::new(division),
+            ranker,
             scope: RwLock::new(Scope::new(&plan.settings.scope, &seeds)?),
             politeness: Politeness::new(plan.settings.politeness.clone()),
             gate: Gate::default(),
@@ -213,9 +224,8 @@ impl Crawl {
             let seed = record_seed(shared.now_ms(), number as u64 + 2);
             let builder = RecordBuilder::new(&archive_settings, seed)?;
             let bench = Workbench::new(
-                &shared.settings,
+                &shared,
                 canonicalizer.clone(),
-                partition_count,
                 builder,
                 NameDrop::new(names.clone()),
             );
@@ -315,30 +325,32 @@ fn plant(shared: &Arc<Shared>, seeds: &[CanonicalUrl]) -> Result<(), CrawlError>
         .scope
         .read()
         .unwrap_or_else(|poisoned| poisoned.into_inner());
-    let mut batches: Vec<LinkBatch> = (0..shared.partitions)
-        .map(|_| LinkBatch::new(None))
-        .collect();
+    let vote = shared.ranker.vote(None, seeds.len());
+    let mut batches: BTreeMap<u16, LinkBatch> = BTreeMap::new();
     for seed in seeds {
-        let partition = PartitionId::of(seed.host_id(), shared.partitions);
-        batches[usize::from(partition.0)].push(Link {
+        let key = UrlKey::of(seed);
+        let UrlKey { doc, host, .. } = key;
+        let verdict = scope.verdict(seed, 0, LinkKind::Seed, false);
+        // A seed has no discoverer; it goes where its name's hash says.
+        let nobody = PartitionId::of(host, shared.division.partitions());
+        let owner = shared.division.part_of(key, nobody);
+        let batch = batches.entry(owner.0).or_default();
+        batch.set_vote(vote);
+        batch.push(Link {
             url: seed.as_str(),
             kind: LinkKind::Seed,
             depth: 0,
             hops: 0,
-            verdict: scope.verdict(seed, 0, LinkKind::Seed, false),
+            verdict: ranked(shared.ranker.as_ref(), Known { doc, host }, verdict),
         });
     }
-    for (number, links) in batches
-        .into_iter()
-        .enumerate()
-        .filter(|(_, links)| !links.is_empty())
-    {
+    for (number, links) in batches {
         let entry = Entry::Links {
             source: None,
             links,
         };
         let finished = Finished {
-            partition: PartitionId(number as u16),
+            partition: PartitionId(number),
             entry,
             record: None,
             room: None,

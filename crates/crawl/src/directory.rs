@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use portolan_model::CanonicalUrl;
 
+use crate::division::DIVISION_DIR;
 use crate::error::CrawlError;
 use crate::settings::Settings;
 
@@ -23,12 +24,13 @@ pub(crate) fn prepare(dir: &Path, resumed: bool) -> Result<PathBuf, CrawlError> 
         source,
     };
     if !resumed && dir.exists() {
-        // A crawl that was killed before it began leaves its list of seeds at most.
+        // A crawl that was killed before it began leaves its seeds and its part vector at most.
         let is_foreign = |entry: std::io::Result<std::fs::DirEntry>| {
             entry.is_ok_and(|e| {
                 let name = e.file_name();
                 let name = name.to_string_lossy();
                 name.trim_end_matches(UNFINISHED) != SEEDS_FILE
+                    && name != DIVISION_DIR
                     && name != format!("{SETTINGS_FILE}{UNFINISHED}")
             })
         };
@@ -50,9 +52,9 @@ pub(crate) fn remember(
     settings: &Settings,
 ) -> Result<(), CrawlError> {
     let list: String = seeds.iter().map(|seed| format!("{seed}\n")).collect();
-    replace(dir, SEEDS_FILE, &list)?;
+    replace(dir, SEEDS_FILE, list.as_bytes())?;
     let text = toml::to_string(settings).map_err(|e| CrawlError::Internal(e.to_string()))?;
-    replace(dir, SETTINGS_FILE, &text)
+    replace(dir, SETTINGS_FILE, text.as_bytes())
 }
 
 pub(crate) fn remembered_seeds(dir: &Path) -> Result<Vec<CanonicalUrl>, CrawlError> {
@@ -68,11 +70,11 @@ pub(crate) fn remembered_seeds(dir: &Path) -> Result<Vec<CanonicalUrl>, CrawlErr
 }
 
 /// Replace a small file as a whole: the old one or the new one is there, whatever happens.
-fn replace(dir: &Path, name: &str, text: &str) -> Result<(), CrawlError> {
+pub(crate) fn replace(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), CrawlError> {
     let (path, new) = (dir.join(name), dir.join(format!("{name}{UNFINISHED}")));
     let write = || {
         let mut file = std::fs::File::create(&new)?;
-        file.write_all(text.as_bytes())?;
+        file.write_all(bytes)?;
         file.sync_all()?;
         std::fs::rename(&new, &path)?;
         std::fs::File::open(dir)?.sync_all()

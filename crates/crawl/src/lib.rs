@@ -1,7 +1,7 @@
 //! The pipeline: joins the rooms with bounded queues. The only room that sees them all.
 //!
 //! Layout, in the order of a URL's way: `crawl` (open, start, close) with `directory` (what makes a
-//! directory a crawl), `worker` (a thread with its partitions), `mapper` (names resolved ahead),
+//! directory a crawl) and `division` (who fetches what) with `claims`, `worker` (a thread with its partitions), `mapper` (names resolved ahead),
 //! `turn` (one host, a few URLs) with `request` and `body_watch`, `robots` (settled before any page), `page` (an answer becomes a
 //! visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
 //! Beside them: `scope` (may a link be crawled), `politeness` (how long a host rests), `gate`
@@ -13,9 +13,11 @@ mod assembly;
 pub mod bench;
 mod body_watch;
 mod budget;
+mod claims;
 mod commit;
 mod crawl;
 mod directory;
+mod division;
 mod error;
 mod gate;
 mod generations;

@@ -2,18 +2,20 @@
 //! distinct first, then canonical, then judged.
 
 use std::collections::HashSet;
-use std::sync::RwLockReadGuard;
+use std::sync::{Arc, RwLockReadGuard};
 
 use encoding_rs::Encoding;
 use portolan_content::charset::query_in_charset;
 use portolan_model::{
-    CanonicalUrl, Canonicalizer, DocId, HostId, Link, LinkBatch, LinkKind, PartitionId, Reason,
-    Verdict,
+    CanonicalUrl, Canonicalizer, DocId, HostId, Known, Link, LinkBatch, LinkKind, PartitionId,
+    Ranker, Reason, UrlKey, Verdict, given_priority, plain_priority,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::division::Division;
 use crate::mapper::NameDrop;
 use crate::scope::Scope;
+use crate::shared::Shared;
 
 /// Room made beforehand for a packed link, and for the links of a page to one other partition.
 const USUAL_LINK_BYTES: usize = 64;
@@ -109,6 +111,14 @@ impl PageLinks {
             .chain(self.forwards.iter().flat_map(|(_, batch)| batch.iter()))
     }
 
+    /// What each link brings to where it leads.
+    pub(crate) fn set_vote(&mut self, vote: u32) {
+        self.own.set_vote(vote);
+        for (_, batch) in &mut self.forwards {
+            batch.set_vote(vote);
+        }
+    }
+
     pub(crate) fn push(&mut self, owner: PartitionId, ours: PartitionId, link: Link<'_>) {
         if owner == ours {
             self.own.push(link);
@@ -137,6 +147,8 @@ pub(crate) struct Page<'a> {
     pub(crate) host: HostId,
     pub(crate) partition: PartitionId,
     pub(crate) depth: u16,
+    /// What the ranker kept of it.
+    pub(crate) score: u32,
     /// What the queries of its links are encoded in.
     pub(crate) charset: &'static Encoding,
     /// The page asks that none of its links be followed.
@@ -144,19 +156,25 @@ pub(crate) struct Page<'a> {
 }
 
 /// Turns raw links into batches. Reused from page to page.
-#[derive(Debug)]
 pub(crate) struct LinkSorter {
     canonicalizer: Canonicalizer,
-    partitions: u16,
+    division: Arc<Division>,
+    ranker: Arc<dyn Ranker>,
     names: NameDrop,
     distinct: HashSet<u64, NoHash>,
 }
 
 impl LinkSorter {
-    pub(crate) fn new(canonicalizer: Canonicalizer, partitions: u16, names: NameDrop) -> Self {
+    pub(crate) fn new(
+        canonicalizer: Canonicalizer,
+        division: Arc<Division>,
+        ranker: Arc<dyn Ranker>,
+        names: NameDrop,
+    ) -> Self {
         Self {
             canonicalizer,
-            partitions,
+            division,
+            ranker,
             names,
             distinct: HashSet::default(),
         }
@@ -190,14 +208,19 @@ impl LinkSorter {
                 continue;
             }
             links.targets.push(doc);
-            let verdict = scope.verdict(&url, depth, kind, nofollow || page.nofollow);
             let host = url.host_id();
+            let verdict = scope.verdict(&url, depth, kind, nofollow || page.nofollow);
+            let verdict = ranked(self.ranker.as_ref(), Known { doc, host }, verdict);
             if matches!(verdict, Verdict::Crawl { .. }) && host != page.host {
                 self.names.offer(host, url.host());
             }
-            let owner = PartitionId::of(host, self.partitions);
+            let key = UrlKey {
+                doc,
+                host,
+                host_name: url.host(),
+            };
             links.push(
-                owner,
+                self.division.part_of(key, page.partition),
                 page.partition,
                 Link {
                     url: url.as_str(),
@@ -208,6 +231,7 @@ impl LinkSorter {
                 },
             );
         }
+        self.vote(page, &mut links);
         links
     }
 
@@ -227,8 +251,11 @@ impl LinkSorter {
         } else {
             scope.verdict(target, page.depth, kind, false)
         };
-        links.targets.push(target.doc_id());
-        let owner = PartitionId::of(target.host_id(), self.partitions);
+        let key = UrlKey::of(target);
+        let UrlKey { doc, host, .. } = key;
+        let verdict = ranked(self.ranker.as_ref(), Known { doc, host }, verdict);
+        links.targets.push(doc);
+        let owner = self.division.part_of(key, page.partition);
         links.push(
             owner,
             page.partition,
@@ -240,7 +267,32 @@ impl LinkSorter {
                 verdict,
             },
         );
+        self.vote(page, &mut links);
         links
+    }
+
+    fn vote(&self, page: &Page<'_>, links: &mut PageLinks) {
+        let known = Known {
+            doc: page.doc,
+            host: page.host,
+        };
+        let from = Some((known, page.score));
+        links.set_vote(self.ranker.vote(from, links.targets.len()));
+    }
+}
+
+/// A class that the ranker knows beforehand travels with the verdict.
+pub(crate) fn ranked(ranker: &dyn Ranker, page: Known, verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Crawl { priority } => match ranker.given(page) {
+            Some(class) => Verdict::Crawl {
+                priority: given_priority(class, priority),
+            },
+            None => Verdict::Crawl {
+                priority: plain_priority(priority),
+            },
+        },
+        excluded => excluded,
     }
 }
 

@@ -13,14 +13,15 @@ use portolan_content::{
     parse_feed, parse_sitemap,
 };
 use portolan_model::{
-    CanonicalUrl, Canonicalizer, DocId, Link, LinkKind, Outcome, PartitionId, Reason, Visit,
+    CanonicalUrl, Canonicalizer, DocId, Known, Link, LinkKind, Outcome, PartitionId, Reason,
+    UrlKey, Visit,
 };
 use portolan_net::{Decoder, Response, Version};
 use portolan_registry::Due;
 
 use crate::commit::{Copyable, Record};
 use crate::generations::Generations;
-use crate::links::{LinkSorter, Page, PageLinks, RawLinks};
+use crate::links::{LinkSorter, Page, PageLinks, RawLinks, ranked};
 use crate::mapper::NameDrop;
 use crate::metrics::Stage;
 use crate::scan::{HtmlFacts, HtmlScan};
@@ -63,15 +64,20 @@ pub(crate) struct Processed {
 
 impl Workbench {
     pub(crate) fn new(
-        settings: &Settings,
+        shared: &Shared,
         canonicalizer: Canonicalizer,
-        partitions: u16,
         builder: RecordBuilder,
         names: NameDrop,
     ) -> Self {
+        let settings = &shared.settings;
         Self {
             raw: RawLinks::with_limit(settings.content.max_links),
-            sorter: LinkSorter::new(canonicalizer.clone(), partitions, names),
+            sorter: LinkSorter::new(
+                canonicalizer.clone(),
+                Arc::clone(&shared.division),
+                Arc::clone(&shared.ranker),
+                names,
+            ),
             canonicalizer,
             builder,
             html: HtmlScan::new(settings),
@@ -192,6 +198,7 @@ impl Workbench {
                 host: fetched.url.host_id(),
                 partition: fetched.partition,
                 depth: fetched.due.depth,
+                score: fetched.due.score,
                 charset: facts.charset.unwrap_or(UTF_8),
                 nofollow: directives.nofollow,
             };
@@ -300,6 +307,7 @@ impl Workbench {
             host: fetched.url.host_id(),
             partition: fetched.partition,
             depth: fetched.due.depth,
+            score: fetched.due.score,
             charset: UTF_8,
             nofollow: false,
         };
@@ -419,8 +427,11 @@ impl Workbench {
             let Ok(url) = self.canonicalizer.resolve(robots_url, text) else {
                 continue;
             };
+            let key = UrlKey::of(&url);
+            let UrlKey { doc, host, .. } = key;
             let verdict = scope.verdict(&url, 0, LinkKind::Sitemap, false);
-            let owner = PartitionId::of(url.host_id(), shared.partitions);
+            let verdict = ranked(shared.ranker.as_ref(), Known { doc, host }, verdict);
+            let owner = shared.division.part_of(key, ours);
             let link = Link {
                 url: url.as_str(),
                 kind: LinkKind::Sitemap,
@@ -430,6 +441,8 @@ impl Workbench {
             };
             links.push(owner, ours, link);
         }
+        // No page links to a sitemap that robots.txt names: it counts as a seed.
+        links.set_vote(shared.ranker.vote(None, sitemaps.len()));
         links
     }
 }

@@ -8,6 +8,9 @@ use crate::scope::ScopeSettings;
 /// The settings file that ships: every setting with its default, unit and meaning.
 pub const DEFAULT_TOML: &str = include_str!("default.toml");
 
+/// Each partition has its files and its threads' attention.
+pub(crate) const MAX_PARTITIONS: u16 = 1024;
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -21,6 +24,8 @@ pub struct Settings {
     pub http: HttpSettings,
     pub content: ContentSettings,
     pub archive: ArchiveSettings,
+    pub frontier: FrontierSettings,
+    pub partition: PartitionSettings,
     pub registry: RegistrySettings,
 }
 
@@ -158,6 +163,51 @@ pub enum Compression {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct FrontierSettings {
+    pub order: FrontierOrder,
+    pub ranks: String,
+}
+
+/// What comes sooner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FrontierOrder {
+    Backlinks,
+    Breadth,
+    Opic,
+    SiteIndegree,
+    Pagerank,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartitionSettings {
+    pub method: PartitionMethod,
+    pub vector: String,
+    pub unlisted: UnlistedSites,
+    pub max_claims: u32,
+    pub dsets: String,
+}
+
+/// How sites are shared out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartitionMethod {
+    Hash,
+    Dset,
+    Vector,
+}
+
+/// Who gets a site that the part vector does not list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnlistedSites {
+    SiteHash,
+    Discoverer,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RegistrySettings {
     pub partitions: u16,
     pub memory_mb: u64,
@@ -197,11 +247,17 @@ impl Settings {
         if self.limits.turn_urls == 0 {
             return wrong("limits.turn_urls", "must be at least 1");
         }
-        if self.registry.partitions > 1024 {
+        if self.registry.partitions > MAX_PARTITIONS {
             return wrong("registry.partitions", "must be at most 1024");
         }
         if self.registry.memory_mb < 16 {
             return wrong("registry.memory_mb", "must be at least 16");
+        }
+        if self.frontier.order == FrontierOrder::Pagerank && self.frontier.ranks.is_empty() {
+            return wrong(
+                "frontier.ranks",
+                "must name a rank table for frontier.order = \"pagerank\"; 'portolan rank DIR --out FILE' writes one",
+            );
         }
         if self.archive.compression_level > 12 {
             return wrong("archive.compression_level", "must be from 0 to 12");

@@ -4,13 +4,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
-use portolan_model::{Clock, PartitionId};
+use portolan_model::{Clock, PartitionId, Ranker};
 use portolan_net::{Connector, Mapping};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::budget::{Budget, StoppedBy};
 use crate::commit::Finished;
+use crate::division::Division;
 use crate::error::CrawlError;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
@@ -20,7 +21,8 @@ use crate::settings::Settings;
 
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
-    pub(crate) partitions: u16,
+    pub(crate) division: Arc<Division>,
+    pub(crate) ranker: Arc<dyn Ranker>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) scope: RwLock<Scope>,
     pub(crate) politeness: Politeness,

@@ -20,7 +20,7 @@ pub use host::{Pulse, RobotsRecord, RobotsStatus};
 pub use id::{DocId, HostId, PartitionId};
 pub use link::{Link, LinkBatch, LinkKind, Verdict};
 pub use partitioner::{FixedSiteHash, PageHash, Partitioner, SiteHash, UrlKey, jump_hash};
-pub use ranker::{BacklinkRanker, BreadthRanker, Known, MAX_CLASS, Ranker};
+pub use ranker::{Known, MAX_CLASS, Order, Ranker, SCORE_BITS, given_priority, plain_priority};
 pub use reason::Reason;
 pub use url::{CanonicalUrl, CanonicalUrlError, Canonicalizer};
 pub use visit::{ArchivePosition, Outcome, Truncation, Visit};

@@ -100,6 +100,8 @@ pub struct Link<'a> {
 pub struct LinkBatch {
     /// The page that they were found on; `None` for seeds.
     from: Option<DocId>,
+    /// What the ranker has each of them bring to where it leads.
+    vote: u32,
     count: u32,
     bytes: Vec<u8>,
 }
@@ -110,6 +112,7 @@ impl LinkBatch {
     pub fn new(from: Option<DocId>) -> Self {
         Self {
             from,
+            vote: 0,
             count: 0,
             bytes: Vec::new(),
         }
@@ -121,6 +124,15 @@ impl LinkBatch {
             bytes: Vec::with_capacity(bytes),
             ..Self::new(from)
         }
+    }
+
+    /// See `Ranker::vote`.
+    pub fn vote(&self) -> u32 {
+        self.vote
+    }
+
+    pub fn set_vote(&mut self, vote: u32) {
+        self.vote = vote;
     }
 
     pub fn from(&self) -> Option<DocId> {
@@ -178,7 +190,12 @@ impl LinkBatch {
             link.ok()?;
             found += 1;
         }
-        (found == count).then_some(Self { from, count, bytes })
+        (found == count).then_some(Self {
+            from,
+            vote: 0,
+            count,
+            bytes,
+        })
     }
 }
 

@@ -27,6 +27,7 @@ mod write;
 pub use compare::{Cell, Column, CompareSettings, Comparison, compare};
 pub use cut::{
     Bound, Cut, CutGraph, CutSettings, Cutter, DSets, Measure, Method, Unit, bounds, extension_of,
+    is_divisible,
 };
 pub use draw::Chart;
 pub use error::{GraphError, Result};
@@ -35,8 +36,8 @@ pub use graph::{
     Note, Pages, PagesBuilder, Percentiles, WebGraph,
 };
 pub use rank::{
-    LivePageRankRanker, OpicRanker, PageRank, PageRankSettings, RankTable, ScoreRanker,
-    SiteIndegreeRanker, back_links, by_score, class_of_score, harmonic, pagerank, write_rank_table,
+    LivePageRank, PageRank, PageRankSettings, RankTable, ScoreRanker, back_links, by_score,
+    class_of_score, harmonic, pagerank, write_rank_table,
 };
 pub use read::{SYNTHETIC_PREFIX, read_bv, read_crawl, read_files, read_tsv};
 pub use replay::{
@@ -44,5 +45,5 @@ pub use replay::{
     draw_seeds_of_parts, replay_modes, replay_orders,
 };
 pub use synthetic::{SyntheticSpec, SyntheticWeb};
-pub use vector::{MAX_CLAIMS, PartVector, Unlisted, VectorPartitioner};
+pub use vector::{Claim, PartVector, Unlisted, VectorPartitioner};
 pub use write::{GraphRows, write_bv, write_metis, write_parquet, write_tsv};

@@ -167,6 +167,10 @@ impl Table {
         self.keys
     }
 
+    pub(crate) fn checksum(&self) -> u64 {
+        u64_at(&self.map, self.map.len() - CHECKSUM_BYTES)
+    }
+
     #[inline]
     pub(crate) fn find(&self, key: u64) -> Option<u16> {
         let bucket = bucket_of(key, self.bits) as usize;

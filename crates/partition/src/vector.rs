@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{RwLock, RwLockWriteGuard};
 
 use portolan_model::{PartitionId, Partitioner, SiteHash, UrlKey};
 
@@ -86,6 +86,11 @@ impl PartVector {
         self.len() == 0
     }
 
+    /// Tells part vectors apart.
+    pub fn checksum(&self) -> u64 {
+        self.table.checksum()
+    }
+
     /// None if it is not listed.
     pub fn find(&self, url: UrlKey<'_>) -> Option<PartitionId> {
         self.table.find(self.key(url)).map(PartitionId)
@@ -107,22 +112,31 @@ pub enum Unlisted {
     SiteHash,
 }
 
-/// More claims are not remembered: what comes after goes by the site hash, which needs no memory.
-pub const MAX_CLAIMS: usize = 50_000_000;
-
 /// A part vector as the crawler uses it.
 #[derive(Debug)]
 pub struct VectorPartitioner {
     vector: PartVector,
     unlisted: Unlisted,
     hash: SiteHash,
-    /// Who found an unlisted page (or site) first; asked by all parts, so that nobody else fetches it.
-    claims: Mutex<HashMap<u64, PartitionId>>,
+    claims: RwLock<Claims>,
     max_claims: usize,
 }
 
+/// A page or site that the vector does not list, and who found it first.
+pub type Claim = (u64, PartitionId);
+
+/// Asked by all parts, so that nobody else fetches what one of them has claimed.
+#[derive(Debug, Default)]
+struct Claims {
+    owners: HashMap<u64, PartitionId>,
+    /// Made since they were last taken.
+    news: Vec<Claim>,
+}
+
 impl VectorPartitioner {
-    pub fn new(vector: PartVector, unlisted: Unlisted) -> Self {
+    /// More than `max_claims` are not remembered: what comes after goes by the site hash, which needs
+    /// no memory. For the same answers it must stay the same.
+    pub fn new(vector: PartVector, unlisted: Unlisted, max_claims: usize) -> Self {
         Self {
             hash: SiteHash {
                 parts: vector.parts(),
@@ -130,31 +144,65 @@ impl VectorPartitioner {
             },
             vector,
             unlisted,
-            claims: Mutex::new(HashMap::new()),
-            max_claims: MAX_CLAIMS,
+            claims: RwLock::default(),
+            max_claims,
         }
     }
 
+    /// With what was claimed before.
     #[must_use]
-    pub fn with_max_claims(mut self, max_claims: usize) -> Self {
-        self.max_claims = max_claims;
+    pub fn with_claims(mut self, earlier: impl Iterator<Item = Claim>) -> Self {
+        let claims = self
+            .claims
+            .get_mut()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        claims.owners.extend(earlier);
         self
+    }
+
+    /// Claims since the last call, in the order in which they were made. Whoever relies on one must have
+    /// it written first.
+    pub fn take_claims(&self) -> Vec<Claim> {
+        let read = self
+            .claims
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        if read.news.is_empty() {
+            return Vec::new();
+        }
+        drop(read);
+        std::mem::take(&mut self.write().news)
     }
 
     fn claimed(&self, url: UrlKey<'_>, discoverer: PartitionId) -> PartitionId {
         let key = self.vector.key(url);
-        let mut claims = self
+        let known = self
             .claims
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(&owner) = claims.get(&key) {
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .owners
+            .get(&key)
+            .copied();
+        if let Some(owner) = known {
             return owner;
         }
-        if claims.len() >= self.max_claims || discoverer.0 >= self.vector.parts() {
+        let mut claims = self.write();
+        // Somebody may have been quicker.
+        if let Some(&owner) = claims.owners.get(&key) {
+            return owner;
+        }
+        if claims.owners.len() >= self.max_claims || discoverer.0 >= self.vector.parts() {
             return self.hash.part_of(url, discoverer);
         }
-        claims.insert(key, discoverer);
+        claims.owners.insert(key, discoverer);
+        claims.news.push((key, discoverer));
         discoverer
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Claims> {
+        self.claims
+            .write()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

@@ -111,12 +111,17 @@ fn what_the_vector_does_not_list_belongs_to_one_part_only() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("parts.pv");
     PartVector::write(&path, &graph, &cut(&graph, Unit::Page), 3).expect("written");
-    let open =
-        |unlisted| VectorPartitioner::new(PartVector::open(&path).expect("opened"), unlisted);
+    let open = |unlisted, max_claims| {
+        VectorPartitioner::new(
+            PartVector::open(&path).expect("opened"),
+            unlisted,
+            max_claims,
+        )
+    };
     let urls: Vec<CanonicalUrl> = (0..50)
         .map(|n| CanonicalUrl::from_canonical(format!("http://new{n}.test/")).expect("a URL"))
         .collect();
-    let first = open(Unlisted::Discoverer);
+    let first = open(Unlisted::Discoverer, 50);
     for (n, url) in urls.iter().enumerate() {
         let finder = PartitionId((n % 7) as u16);
         assert_eq!(
@@ -125,9 +130,19 @@ fn what_the_vector_does_not_list_belongs_to_one_part_only() {
             "its discoverer"
         );
     }
-    let hashed = open(Unlisted::SiteHash);
-    let full = open(Unlisted::Discoverer).with_max_claims(10);
-    for partitioner in [&first, &hashed, &full] {
+    let hashed = open(Unlisted::SiteHash, 50);
+    let full = open(Unlisted::Discoverer, 10);
+    let claims = first.take_claims();
+    assert_eq!(claims.len(), 50);
+    assert!(first.take_claims().is_empty(), "taken once");
+    // Another process that reads what was claimed decides the same.
+    let later = open(Unlisted::Discoverer, 50).with_claims(claims.into_iter());
+    for (n, url) in urls.iter().enumerate() {
+        let owner = later.part_of(UrlKey::of(url), PartitionId(0));
+        assert_eq!(owner, PartitionId((n % 7) as u16));
+    }
+    assert!(later.take_claims().is_empty(), "nothing new");
+    for partitioner in [&first, &hashed, &full, &later] {
         for url in &urls {
             let owner = partitioner.part_of(UrlKey::of(url), PartitionId(0));
             for finder in 0..7 {

@@ -12,7 +12,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("archive", &["model"]),
     ("partition", &["model", "registry"]),
     ("simweb", &[]),
-    ("crawl", &["model", "content", "net", "registry", "archive"]),
+    (
+        "crawl",
+        &[
+            "model",
+            "content",
+            "net",
+            "registry",
+            "archive",
+            "partition",
+        ],
+    ),
     (
         "portolan",
         &[

@@ -63,7 +63,7 @@ pub use error::{RegistryError, Result};
 pub use hosts::{HostCounts, HostState};
 pub use log::{Delivery, Entry, Logs};
 pub use partition::{Backlog, Due, Partition, Tended, Turn};
-pub use record::{MAX_CLASS, State, class_of};
+pub use record::State;
 pub use registry::{Opened, Registry};
 pub use settings::RegistrySettings;
 pub use snapshot::{QueuePosition, Snapshot, UrlFilter, UrlRecord};

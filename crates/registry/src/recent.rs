@@ -2,7 +2,8 @@
 //! a record is one cache line away, and writing all of them to a table needs no sorting. Says which
 //! have changed since they were last written; not when that is done.
 
-use crate::record::{Record, State};
+use crate::record::{Mark, Record, State};
+use portolan_model::Order;
 
 /// RAM of one slot: two in a cache line.
 pub(crate) const SLOT_BYTES: usize = size_of::<Slot>();
@@ -17,6 +18,8 @@ pub(crate) const MAX_NUMBER: u64 = (1 << 40) - 1;
 const STATE: u8 = 3;
 const OCCUPIED: u8 = 4;
 const CHANGED: u8 = 8;
+/// `mark` is a score.
+const SCORED: u8 = 16;
 
 /// A record and its document in 32 bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,7 +29,8 @@ pub(crate) struct Slot {
     count: u32,
     arrival: [u8; 5],
     text: [u8; 5],
-    visit: [u8; 5],
+    /// A visit or a score.
+    mark: [u8; 5],
     reason: u8,
     priority: i8,
     attempts: u8,
@@ -36,17 +40,21 @@ pub(crate) struct Slot {
 
 impl Slot {
     fn new(doc: u64, record: &Record, flags: u8) -> Self {
+        let (mark, scored) = match record.mark {
+            Mark::Visit(visit) => (visit, 0),
+            Mark::Score(score) => (u64::from(score), SCORED),
+        };
         Self {
             doc,
             count: record.count,
             arrival: narrow(record.arrival),
             text: narrow(record.text),
-            visit: narrow(record.visit),
+            mark: narrow(mark),
             reason: record.reason,
             priority: record.priority,
             attempts: record.attempts,
             host_tag: record.host_tag,
-            flags: flags | record.state as u8,
+            flags: flags | scored | record.state as u8,
         }
     }
 
@@ -62,7 +70,11 @@ impl Slot {
         Record {
             arrival: widen(self.arrival),
             text: widen(self.text),
-            visit: widen(self.visit),
+            mark: if self.flags & SCORED == 0 {
+                Mark::Visit(widen(self.mark))
+            } else {
+                Mark::Score(widen(self.mark) as u32)
+            },
             count: self.count,
             state: self.state(),
             reason: self.reason,
@@ -72,14 +84,19 @@ impl Slot {
         }
     }
 
-    /// One more back-link; how many there are now.
-    pub(crate) fn count_up(&mut self) -> u32 {
+    /// One more back-link, in an order that keeps no score. Has the class changed? Only counts matter then,
+    /// and they at powers of two.
+    #[inline]
+    pub(crate) fn count_up(&mut self, order: Order) -> bool {
         self.count = self.count.saturating_add(1);
-        self.count
+        self.count.is_power_of_two() && {
+            let before = order.class_of(self.count - 1, 0, self.priority);
+            before != order.class_of(self.count, 0, self.priority)
+        }
     }
 
     pub(crate) fn put(&mut self, record: &Record) {
-        *self = Self::new(self.doc, record, self.flags & !STATE);
+        *self = Self::new(self.doc, record, self.flags & !(STATE | SCORED));
     }
 }
 
@@ -266,7 +283,11 @@ mod tests {
         Record {
             arrival: n,
             text: MAX_NUMBER - n,
-            visit: n / 2,
+            mark: if n % 3 == 0 {
+                Mark::Score(n as u32 / 2)
+            } else {
+                Mark::Visit(n / 2)
+            },
             count: n as u32,
             state: State::ALL[n as usize % 4],
             reason: n as u8,
@@ -304,7 +325,7 @@ mod tests {
                 }
                 1 => {
                     let found = recent.touch(doc).map(|slot| {
-                        slot.count_up();
+                        slot.count_up(Order::Backlinks);
                         slot.record()
                     });
                     let expected = model.get_mut(&doc).map(|(record, changed)| {

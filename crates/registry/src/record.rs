@@ -1,7 +1,7 @@
 //! What is kept of a known URL, beside its text: a small record, found by DocId.
 
 use crate::wire::{Reader, put_varint};
-use portolan_model::{Outcome, Reason};
+use portolan_model::{HostId, MAX_CLASS, Order, Outcome, Ranker, Reason};
 
 /// Where a URL stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
@@ -29,24 +29,13 @@ impl State {
 /// Reasons below this number are access conditions, which a later link may lift.
 const FIRST_LASTING_REASON: u8 = 32;
 
-/// The highest class.
-pub const MAX_CLASS: u8 = 63;
-
-/// The place of a URL among those of its host: the logarithm of its back-links, moved by its
-/// priority.
-pub fn class_of(count: u32, priority: i8) -> u8 {
-    let links = count.checked_ilog2().unwrap_or(0) as i32;
-    (links + i32::from(priority)).clamp(0, i32::from(MAX_CLASS)) as u8
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Record {
     /// Number of the observation (or retry) that put it where it is in its queue.
     pub(crate) arrival: u64,
     /// Where its text starts.
     pub(crate) text: u64,
-    /// Where its last visit starts, plus one; 0 for none.
-    pub(crate) visit: u64,
+    pub(crate) mark: Mark,
     pub(crate) count: u32,
     pub(crate) state: State,
     /// 0 for none.
@@ -57,14 +46,75 @@ pub(crate) struct Record {
     pub(crate) host_tag: u8,
 }
 
+/// What a record has room for one of: before a visit the ranker's score matters, afterwards the visit. A URL
+/// that is due again after a failure goes on with its score, where its order keeps one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mark {
+    /// Where its last visit starts, plus one; 0 for none.
+    Visit(u64),
+    Score(u32),
+}
+
 impl Record {
-    pub(crate) fn class(&self) -> u8 {
-        class_of(self.count, self.priority)
+    /// Due, without a visit; `host`, `arrival` and `text` say which and since when.
+    pub(crate) fn new(host: u64, arrival: u64, text: u64) -> Self {
+        Self {
+            arrival,
+            text,
+            mark: Mark::Visit(0),
+            count: 0,
+            state: State::Due,
+            reason: 0,
+            priority: 0,
+            attempts: 0,
+            host_tag: host_tag(host),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn class(&self, order: Order) -> u8 {
+        order.class_of(self.count, self.score(), self.priority)
     }
 
     /// Its place in its host's queue: better classes first, then in order of arrival.
-    pub(crate) fn place(&self) -> u64 {
-        place(self.class(), self.arrival)
+    #[inline]
+    pub(crate) fn place(&self, order: Order) -> u64 {
+        place(self.class(order), self.arrival)
+    }
+
+    /// Counts a link to it. Has its class changed?
+    pub(crate) fn observe(&mut self, order: Order, host: u64, vote: u32) -> bool {
+        let before = self.class(order);
+        self.count = self.count.saturating_add(1);
+        if order.keeps_score() && self.visit() == 0 {
+            let score = order.credit(HostId(host), self.score(), vote);
+            self.mark = Mark::Score(score);
+        }
+        before != self.class(order)
+    }
+
+    /// It was visited; the visit starts at `at`. `self.state` is what came of it.
+    pub(crate) fn set_visit(&mut self, order: Order, at: u64) {
+        if self.state != State::Due || !order.keeps_score() {
+            self.mark = Mark::Visit(at + 1);
+        }
+    }
+
+    /// Where its last visit starts, plus one; 0 for none.
+    pub(crate) fn visit(&self) -> u64 {
+        match self.mark {
+            Mark::Visit(visit) => visit,
+            Mark::Score(_) => 0,
+        }
+    }
+
+    /// The ranker's.
+    #[inline]
+    pub(crate) fn score(&self) -> u32 {
+        match self.mark {
+            Mark::Visit(_) => 0,
+            Mark::Score(score) => score,
+        }
     }
 
     pub(crate) fn reason(&self) -> Option<Reason> {
@@ -91,7 +141,8 @@ impl Record {
             | u8::from(self.reason != 0) << 2
             | u8::from(self.priority != 0) << 3
             | u8::from(self.attempts != 0) << 4
-            | u8::from(self.visit != 0) << 5;
+            | u8::from(self.visit() != 0) << 5
+            | u8::from(self.score() != 0) << 6;
         out.push(flags);
         out.push(self.host_tag);
         put_varint(out, self.arrival);
@@ -106,8 +157,10 @@ impl Record {
         if self.attempts != 0 {
             out.push(self.attempts);
         }
-        if self.visit != 0 {
-            put_varint(out, self.visit);
+        match self.mark {
+            Mark::Visit(0) | Mark::Score(0) => {}
+            Mark::Visit(visit) => put_varint(out, visit),
+            Mark::Score(score) => put_varint(out, u64::from(score)),
         }
     }
 
@@ -118,7 +171,7 @@ impl Record {
             host_tag: reader.byte()?,
             arrival: reader.varint()?,
             text: reader.varint()?,
-            visit: 0,
+            mark: Mark::Visit(0),
             count: reader.narrow()?,
             state: State::ALL[(flags & 3) as usize],
             reason: 0,
@@ -135,7 +188,10 @@ impl Record {
             record.attempts = reader.byte()?;
         }
         if flags & 32 != 0 {
-            record.visit = reader.varint()?;
+            record.mark = Mark::Visit(reader.varint()?);
+        }
+        if flags & 64 != 0 {
+            record.mark = Mark::Score(reader.narrow()?);
         }
         reader.is_empty().then_some(record)
     }
@@ -165,6 +221,7 @@ mod tests {
         assert!(place(3, 900) < place(2, 1));
         assert!(place(2, 1) < place(2, 2));
         assert_eq!(class_at(place(5, 77)), 5);
+        let class_of = |count, priority| Order::Backlinks.class_of(count, 0, priority);
         assert_eq!(class_of(0, 0), 0);
         assert_eq!(class_of(1, -3), 0);
         assert_eq!(class_of(9, 2), 5);
@@ -172,21 +229,58 @@ mod tests {
     }
 
     #[test]
+    fn a_link_says_whether_it_moved_its_target() {
+        for order in Order::ALL {
+            let mut record = Record::new(7, 1, 0);
+            for link in 0..200_u32 {
+                let before = record.class(order);
+                let vote = order.vote(None, 1).max(link << 20);
+                let moved = record.observe(order, 7, vote);
+                assert_eq!(moved, record.class(order) != before, "{order:?} {link}");
+            }
+            assert_eq!((record.visit(), record.count), (0, 200));
+            assert_eq!(record.score() != 0, order.keeps_score());
+            // At the highest class there is nowhere to go.
+            record.priority = 63;
+            assert!(!record.observe(order, 7, 0));
+        }
+    }
+
+    #[test]
+    fn a_visit_takes_the_place_of_the_score_unless_the_url_is_due_again() {
+        for order in Order::ALL {
+            let mut record = Record::new(7, 1, 0);
+            let vote = order.vote(None, 1).max(1 << 20);
+            record.observe(order, 7, vote);
+            let score = record.score();
+            record.set_visit(order, 8);
+            let again = if order.keeps_score() { 0 } else { 9 };
+            assert_eq!((record.visit(), record.score()), (again, score));
+            record.state = State::Visited;
+            record.set_visit(order, 10);
+            record.observe(order, 7, vote);
+            assert_eq!((record.visit(), record.score()), (11, 0));
+        }
+    }
+
+    #[test]
     fn records_round_trip() {
-        let record = Record {
-            host_tag: 0xfe,
-            arrival: 1 << 40,
-            text: 77,
-            visit: 5,
-            count: 300,
-            state: State::Failed,
-            reason: 67,
-            priority: -4,
-            attempts: 3,
-        };
-        let mut bytes = Vec::new();
-        record.encode(&mut bytes);
-        assert_eq!(Record::decode(&bytes), Some(record));
-        assert_eq!(Record::decode(&bytes[..bytes.len() - 1]), None);
+        for mark in [Mark::Visit(0), Mark::Visit(5), Mark::Score(77)] {
+            let record = Record {
+                host_tag: 0xfe,
+                arrival: 1 << 40,
+                text: 77,
+                mark,
+                count: 300,
+                state: State::Failed,
+                reason: 67,
+                priority: -4,
+                attempts: 3,
+            };
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            assert_eq!(Record::decode(&bytes), Some(record));
+            assert_eq!(Record::decode(&bytes[..bytes.len() - 1]), None);
+        }
     }
 }

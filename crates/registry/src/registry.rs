@@ -9,7 +9,7 @@ use crate::manifest::Manifest;
 use crate::merger::Mergers;
 use crate::partition::{AfterCrash, Opening, Partition};
 use crate::settings::{Limits, RegistrySettings};
-use portolan_model::PartitionId;
+use portolan_model::{Order, PartitionId};
 use std::collections::HashSet;
 use std::fs;
 use std::io;
@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 const META: &str = "meta";
 const META_HEAD: &str = "portolan registry 1, partitions ";
+/// Follows where the order is not the default one.
+const META_ORDER: &str = ", order ";
 
 /// The way in; see `open`.
 pub struct Registry;
@@ -47,7 +49,7 @@ impl Registry {
         fs::create_dir_all(dir).at(dir)?;
         let lock = DirLock::take(dir)?;
         let after_crash = lock.after_crash();
-        let partitions = settle_meta(dir, settings.partitions)?;
+        let partitions = settle_meta(dir, settings)?;
         let settings = &RegistrySettings {
             partitions,
             ..settings.clone()
@@ -72,6 +74,7 @@ impl Registry {
                 dir: partition_dir(dir, id),
                 partitions,
                 limits: Limits::of(settings),
+                order: settings.order,
                 read_only: false,
                 crash: after_crash.then_some(AfterCrash {
                     opened_ms: now_ms,
@@ -114,22 +117,39 @@ pub(crate) fn partition_dir(dir: &Path, id: u16) -> PathBuf {
     dir.join(format!("p{id:02}"))
 }
 
-/// How many partitions the registry in `dir` has.
-pub(crate) fn read_meta(dir: &Path) -> Result<u16> {
+/// How many partitions the registry in `dir` has, and its queues' order.
+pub(crate) fn read_meta(dir: &Path) -> Result<(u16, Order)> {
     let path = dir.join(META);
     let text = fs::read_to_string(&path).at(&path)?;
-    text.trim_end()
-        .strip_prefix(META_HEAD)
-        .and_then(|number| number.parse().ok())
-        .filter(|&number| number > 0)
+    let parse = |text: &str| {
+        let rest = text.trim_end().strip_prefix(META_HEAD)?;
+        let (number, order) = rest
+            .split_once(META_ORDER)
+            .unwrap_or((rest, Order::default().name()));
+        let number = number.parse().ok().filter(|&number| number > 0)?;
+        Some((number, Order::from_name(order)?))
+    };
+    parse(&text)
         .ok_or_else(|| RegistryError::corrupt(&path, 0, "it is not a registry's description"))
 }
 
-/// The number of partitions is settled when a registry is made.
-fn settle_meta(dir: &Path, partitions: u16) -> Result<u16> {
+/// The number of partitions and the order of queues are settled when a registry is made.
+fn settle_meta(dir: &Path, settings: &RegistrySettings) -> Result<u16> {
     let path = dir.join(META);
+    let (partitions, order) = (settings.partitions, settings.order);
     if path.exists() {
-        return read_meta(dir);
+        let (known, known_order) = read_meta(dir)?;
+        if known_order != order {
+            return Err(RegistryError::Settings {
+                path: dir.to_path_buf(),
+                what: format!(
+                    "its queues are sorted by {}, and cannot go on sorted by {}",
+                    known_order.name(),
+                    order.name()
+                ),
+            });
+        }
+        return Ok(known);
     }
     if partitions == 0 {
         return Err(RegistryError::Settings {
@@ -137,7 +157,15 @@ fn settle_meta(dir: &Path, partitions: u16) -> Result<u16> {
             what: "a registry needs at least one partition".to_owned(),
         });
     }
-    replace_file(dir, META, format!("{META_HEAD}{partitions}\n").as_bytes())?;
+    let said = match order {
+        Order::Backlinks => String::new(),
+        other => format!("{META_ORDER}{}", other.name()),
+    };
+    replace_file(
+        dir,
+        META,
+        format!("{META_HEAD}{partitions}{said}\n").as_bytes(),
+    )?;
     Ok(partitions)
 }
 

@@ -158,12 +158,13 @@ pub(crate) struct Op<'a> {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
-    Observe(Verdict),
-    /// `at` is where the visit is recorded.
-    Visit {
-        outcome: Outcome,
-        at: u64,
+    Observe {
+        verdict: Verdict,
+        /// What the link brings, see `Ranker::vote`.
+        vote: u32,
     },
+    /// `at` is where the visit is recorded.
+    Visit { outcome: Outcome, at: u64 },
 }
 
 /// Operations on URLs that were not in RAM, in order.

@@ -14,7 +14,7 @@ use crate::settings::Limits;
 use crate::stats::Stats;
 use crate::texts::host_name;
 use crate::wire::Reader;
-use portolan_model::{DocId, HostId, LinkKind, PartitionId, Reason, Visit};
+use portolan_model::{DocId, HostId, LinkKind, Order, PartitionId, Reason, Visit};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,6 +37,8 @@ pub struct UrlRecord {
     /// Back-links, and how often it was given as a seed.
     pub count: u32,
     pub class: u8,
+    /// What the ranker keeps of it.
+    pub score: u32,
     pub priority: i8,
     pub depth: u16,
     pub hops: u8,
@@ -45,7 +47,8 @@ pub struct UrlRecord {
     pub from: Option<DocId>,
     pub arrival: u64,
     pub attempts: u8,
-    partition: u16,
+    /// Which partition has it.
+    pub partition: u16,
     /// Where its last visit is, plus one.
     visit: u64,
 }
@@ -70,13 +73,13 @@ pub struct QueuePosition {
 impl Snapshot {
     /// `dir` is the registry's directory.
     pub fn open(dir: &Path) -> Result<Self> {
-        let partitions = read_meta(dir)?;
+        let (partitions, order) = read_meta(dir)?;
         let mergers = Mergers::start().map_err(|source| RegistryError::Io {
             path: dir.to_path_buf(),
             source,
         })?;
         let partitions = (0..partitions)
-            .map(|id| open_partition(dir, id, partitions, &mergers))
+            .map(|id| open_partition(dir, id, (partitions, order), &mergers))
             .collect::<Result<_>>()?;
         Ok(Self { partitions })
     }
@@ -191,12 +194,12 @@ impl Snapshot {
     }
 }
 
-fn open_partition(dir: &Path, id: u16, partitions: u16, mergers: &Mergers) -> Result<Partition> {
+fn open_partition(dir: &Path, id: u16, meta: (u16, Order), mergers: &Mergers) -> Result<Partition> {
     let dir = partition_dir(dir, id);
     let mut attempt = 1;
     loop {
         let manifest = Manifest::read(&dir)?.unwrap_or_default();
-        let opened = fold_tail(&dir, id, partitions, manifest.clone(), mergers);
+        let opened = fold_tail(&dir, id, meta, manifest.clone(), mergers);
         match opened {
             Err(_)
                 if attempt < OPEN_ATTEMPTS
@@ -212,7 +215,7 @@ fn open_partition(dir: &Path, id: u16, partitions: u16, mergers: &Mergers) -> Re
 fn fold_tail(
     dir: &Path,
     id: u16,
-    partitions: u16,
+    (partitions, order): (u16, Order),
     manifest: Manifest,
     mergers: &Mergers,
 ) -> Result<Partition> {
@@ -221,6 +224,7 @@ fn fold_tail(
         dir: dir.to_path_buf(),
         partitions,
         limits: Limits::for_reading(),
+        order,
         read_only: true,
         crash: None,
         durable: Arc::new(Durable::new(&vec![0; usize::from(partitions)])),
@@ -244,7 +248,8 @@ fn describe(partition: &Partition, doc: u64, record: Record) -> Result<UrlRecord
         state: record.state,
         reason: record.reason(),
         count: record.count,
-        class: record.class(),
+        class: record.class(partition.order),
+        score: record.score(),
         priority: record.priority,
         depth: finding.depth,
         hops: finding.hops,
@@ -253,7 +258,7 @@ fn describe(partition: &Partition, doc: u64, record: Record) -> Result<UrlRecord
         arrival: record.arrival,
         attempts: record.attempts,
         partition: partition.id().0,
-        visit: record.visit,
+        visit: record.visit(),
     })
 }
 
@@ -263,7 +268,7 @@ fn queue_of(partition: &Partition, host: u64) -> Result<Vec<DocId>> {
     for candidate in partition.frontier.entries_of(host)? {
         if let Some(record) = partition.sieve.peek(candidate.doc)?
             && record.state == State::Due
-            && record.place() == candidate.place
+            && record.place(partition.order) == candidate.place
         {
             queue.push(DocId(candidate.doc));
         }

@@ -26,12 +26,9 @@ impl<'a> Balancer<'a> {
     pub(super) fn new(
         graph: &'a CutGraph,
         parts: u16,
-        tolerance: f64,
+        limits: [u64; 2],
         part_of: &'a mut [u16],
     ) -> Self {
-        let limits = graph
-            .totals()
-            .map(|total| (total as f64 / f64::from(parts) * (1.0 + tolerance)).floor() as u64);
         let mut loads = vec![[0; 2]; usize::from(parts)];
         let mut sizes = vec![0; usize::from(parts)];
         for (weight, &part) in graph.weights.iter().zip(part_of.iter()) {
@@ -250,7 +247,7 @@ mod tests {
     fn light_vertices_move_out_of_heavy_parts() {
         let graph = weighted(&[[10, 1]; 20]);
         let mut part_of = vec![0; 20];
-        let (balanced, moved) = Balancer::new(&graph, 4, 0.05, &mut part_of).run();
+        let (balanced, moved) = Balancer::new(&graph, 4, [52, 5], &mut part_of).run();
         assert!(balanced);
         assert_eq!(moved, 15);
     }
@@ -260,7 +257,7 @@ mod tests {
         // Bytes and requests are heavy in different vertices: only a swap evens out both.
         let graph = weighted(&[[10, 1], [10, 1], [1, 10], [1, 10]]);
         let mut part_of = vec![0, 0, 1, 1];
-        let (balanced, _) = Balancer::new(&graph, 2, 0.05, &mut part_of).run();
+        let (balanced, _) = Balancer::new(&graph, 2, [11, 11], &mut part_of).run();
         assert!(balanced, "{part_of:?}");
     }
 }

@@ -74,17 +74,28 @@ impl DSets {
             .find(|suffix| self.listed.contains_key(*suffix))
     }
 
-    /// Each extension that the graph has gets its part.
-    pub(super) fn for_graph(&self, graph: &WebGraph, parts: u16) -> Result<PlacedDSets> {
-        if let Some(most) = self.listed.values().max()
-            && *most >= parts
-            && !self.packed
-        {
-            return Err(GraphError::Request(format!(
+    /// The partitioner of a crawl that knows no graph: a part for each set, other extensions by hash.
+    pub fn partitioner(&self, parts: u16) -> Result<impl Partitioner + use<>> {
+        self.require_room(parts)?;
+        Ok(PlacedDSets {
+            parts,
+            part_of: self.listed.clone(),
+        })
+    }
+
+    fn require_room(&self, parts: u16) -> Result<()> {
+        match self.listed.values().max() {
+            Some(&most) if most >= parts && !self.packed => Err(GraphError::Request(format!(
                 "{} DSets do not fit into {parts} parts; ask for more parts or pack them",
                 most + 1
-            )));
+            ))),
+            _ => Ok(()),
         }
+    }
+
+    /// Each extension that the graph has gets its part.
+    pub(super) fn for_graph(&self, graph: &WebGraph, parts: u16) -> Result<PlacedDSets> {
+        self.require_room(parts)?;
         // A group is a listed set, or one unlisted extension; its load is the larger of its two shares.
         let pages = &graph.pages;
         let mut groups: BTreeMap<Group, [u64; 2]> = BTreeMap::new();

@@ -3,8 +3,10 @@
 
 mod balance;
 mod dset;
+mod exhaustive;
 mod measure;
 mod multilevel;
+mod search;
 mod weighted;
 
 use portolan_model::{PageHash, PartitionId, Partitioner, SiteHash};
@@ -14,6 +16,7 @@ use crate::graph::WebGraph;
 
 pub use dset::{DSets, extension_of};
 pub use measure::{Bound, Measure, bounds};
+pub use multilevel::is_divisible;
 pub use weighted::CutGraph;
 
 /// What is given away as a whole.

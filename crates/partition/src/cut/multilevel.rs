@@ -6,8 +6,10 @@ use std::sync::Mutex;
 use metis::option::{NCuts, Seed};
 
 use super::balance::Balancer;
-use super::{CutGraph, CutSettings};
+use super::exhaustive::{MAX_VERTICES, Tried, divide};
+use super::{CutGraph, CutSettings, Unit, search};
 use crate::error::{GraphError, Result};
+use crate::graph::WebGraph;
 
 /// METIS draws from the C library's `rand`, which all threads share: two cuts at once would disturb
 /// each other, and the same seed would no longer give the same cut.
@@ -16,7 +18,28 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// Sums within METIS stay below this, well within 31 bits.
 const MAX_SUM: u64 = 1 << 29;
 
+/// With fewer vertices for each part METIS has nothing to coarsen; and when it has to divide nothing at all, which
+/// then happens, it says so on standard output.
+const MIN_VERTICES_A_PART: usize = 8;
+
 pub(super) fn cut(graph: &CutGraph, settings: &CutSettings) -> Result<Vec<u16>> {
+    let found = cut_unless_heavy(graph, settings)?;
+    let (parts, limits) = (settings.parts, limits(graph, settings));
+    if graph.vertices() > search::MAX_VERTICES
+        || search::worth(graph, limits, parts, &found).excess == 0.0
+    {
+        return Ok(found);
+    }
+    Ok(search::search(
+        graph,
+        limits,
+        parts,
+        Some(&found),
+        settings.seed,
+    ))
+}
+
+fn cut_unless_heavy(graph: &CutGraph, settings: &CutSettings) -> Result<Vec<u16>> {
     let parts = settings.parts;
     let heavy = too_heavy_to_share(graph, parts);
     if !heavy.is_empty() {
@@ -25,25 +48,55 @@ pub(super) fn cut(graph: &CutGraph, settings: &CutSettings) -> Result<Vec<u16>> 
     if parts == 1 {
         return Ok(vec![0; graph.vertices()]);
     }
+    let limits = limits(graph, settings);
+    if graph.vertices() < MIN_VERTICES_A_PART * usize::from(parts) {
+        return Ok(search::search(graph, limits, parts, None, settings.seed));
+    }
     let prepared = Prepared::of(graph)?;
-    let mut best: Option<(bool, u64, Vec<u16>)> = None;
+    let mut best: Option<(search::Worth, Vec<u16>)> = None;
     for way in [Way::KWay, Way::Recursive] {
         let mut part_of = prepared.cut(settings, way)?;
         // METIS balances what it was given, nearly; the promise is about the true weights.
-        let (balanced, moved) = Balancer::new(graph, parts, settings.tolerance, &mut part_of).run();
-        let result = (!balanced, graph.cost(&part_of), part_of);
-        if best
-            .as_ref()
-            .is_none_or(|best| (result.0, result.1) < (best.0, best.1))
-        {
-            best = Some(result);
+        let (balanced, moved) = Balancer::new(graph, parts, limits, &mut part_of).run();
+        let worth = search::worth(graph, limits, parts, &part_of);
+        if best.as_ref().is_none_or(|(best, _)| worth < *best) {
+            best = Some((worth, part_of));
         }
         // Only a cut that needed much mending is worth a second, slower try.
         if balanced && moved as f64 <= MENDED_SHARE * graph.vertices() as f64 {
             break;
         }
     }
-    Ok(best.map(|(_, _, part_of)| part_of).unwrap_or_default())
+    Ok(best.map(|(_, part_of)| part_of).unwrap_or_default())
+}
+
+/// Is there a division within the tolerance? `None` where only trying everything would tell, and there is too much
+/// to try.
+pub fn is_divisible(graph: &WebGraph, unit: Unit, parts: u16, tolerance: f64) -> Option<bool> {
+    let vertices = match unit {
+        Unit::Page => graph.pages.count(),
+        Unit::Site => graph.pages.sites(),
+    };
+    if vertices as usize > MAX_VERTICES {
+        return None;
+    }
+    let graph = CutGraph::of(graph, unit).ok()?;
+    match divide(&graph, limits_of(&graph, parts, tolerance), parts) {
+        Tried::Found(_) => Some(true),
+        Tried::None => Some(false),
+        Tried::Unknown => None,
+    }
+}
+
+fn limits(graph: &CutGraph, settings: &CutSettings) -> [u64; 2] {
+    limits_of(graph, settings.parts, settings.tolerance)
+}
+
+/// What a part's bytes and requests may come to.
+fn limits_of(graph: &CutGraph, parts: u16, tolerance: f64) -> [u64; 2] {
+    graph
+        .totals()
+        .map(|total| (total as f64 / f64::from(parts) * (1.0 + tolerance)).floor() as u64)
 }
 
 /// A cut of which more than this share had to be moved is tried again in another way.
@@ -93,11 +146,12 @@ fn cut_around(graph: &CutGraph, settings: &CutSettings, heavy: &[usize]) -> Resu
         parts: settings.parts - first,
         ..settings.clone()
     };
-    for (vertex, part) in numbers.into_iter().zip(cut(&rest, &inner)?) {
+    for (vertex, part) in numbers.into_iter().zip(cut_unless_heavy(&rest, &inner)?) {
         part_of[vertex as usize] = first + part;
     }
     // What is within the tolerance of the whole may be less even than the rest by itself.
-    Balancer::new(graph, settings.parts, settings.tolerance, &mut part_of).run();
+    let limits = limits(graph, settings);
+    Balancer::new(graph, settings.parts, limits, &mut part_of).run();
     Ok(part_of)
 }
 

@@ -14,9 +14,7 @@ use crate::table::{Kind, Table};
 
 pub use harmonic::harmonic;
 pub use pagerank::{PageRank, PageRankSettings, pagerank};
-pub use rankers::{
-    LivePageRankRanker, OpicRanker, RankTable, ScoreRanker, SiteIndegreeRanker, class_of_score,
-};
+pub use rankers::{LivePageRank, RankTable, ScoreRanker, class_of_score};
 
 pub fn back_links(links: &Links) -> Vec<f64> {
     let mut counts = vec![0.0; links.pages() as usize];

@@ -1,10 +1,10 @@
-//! Rankers: what is known of the graph becomes the class by which the frontier sorts. Those that learn
-//! while a crawl runs keep a figure for each known URL, so their memory grows with the crawl.
+//! Rankers that know more than a URL's own links: what the last session found out, and what the whole graph
+//! fetched so far says. Those that the registry folds by itself are in `model`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
 
-use portolan_model::{BacklinkRanker, DocId, HostId, Known, MAX_CLASS, Ranker};
+use portolan_model::{DocId, Known, MAX_CLASS, Order, Ranker};
 
 use super::pagerank::{PageRankSettings, pagerank};
 use crate::error::{GraphError, Result};
@@ -48,10 +48,12 @@ impl ScoreRanker {
 }
 
 impl Ranker for ScoreRanker {
-    fn fetched(&mut self, _: Known, _: &[Known], _: &mut Vec<DocId>) {}
+    fn given(&self, page: Known) -> Option<u8> {
+        Some(self.classes.get(&page.doc.0).copied().unwrap_or(0))
+    }
 
-    fn class(&self, page: Known, _: u32) -> u8 {
-        self.classes.get(&page.doc.0).copied().unwrap_or(0)
+    fn class(&self, _: u32, _: u32) -> u8 {
+        0
     }
 }
 
@@ -87,88 +89,20 @@ impl RankTable {
 }
 
 impl Ranker for RankTable {
-    fn fetched(&mut self, page: Known, links: &[Known], changed: &mut Vec<DocId>) {
-        BacklinkRanker.fetched(page, links, changed);
-    }
-
-    fn class(&self, page: Known, back_links: u32) -> u8 {
+    fn given(&self, page: Known) -> Option<u8> {
         self.find(page.doc)
-            .unwrap_or_else(|| BacklinkRanker.class(page, back_links))
-    }
-}
-
-/// Online page importance, after Abiteboul, Preda and Cobena: every page has some cash, a page that is
-/// fetched gives its cash to its links, the richest is fetched next.
-#[derive(Debug, Default)]
-pub struct OpicRanker {
-    cash: HashMap<u64, f64>,
-}
-
-/// What a page has that nobody has given anything yet.
-const FIRST_CASH: f64 = 1.0;
-
-impl Ranker for OpicRanker {
-    fn fetched(&mut self, page: Known, links: &[Known], changed: &mut Vec<DocId>) {
-        let cash = self.cash.insert(page.doc.0, 0.0).unwrap_or(FIRST_CASH);
-        if links.is_empty() {
-            return;
-        }
-        let share = cash / links.len() as f64;
-        for link in links {
-            *self.cash.entry(link.doc.0).or_insert(0.0) += share;
-            changed.push(link.doc);
-        }
     }
 
-    fn class(&self, page: Known, _: u32) -> u8 {
-        // Cash is scaled so that what a page of 64 links gives to each of them is the mean.
-        class_of_score(
-            self.cash.get(&page.doc.0).copied().unwrap_or(FIRST_CASH),
-            FIRST_CASH / 64.0,
-        )
-    }
-}
-
-/// How many other sites link to the page's site.
-#[derive(Debug, Default)]
-pub struct SiteIndegreeRanker {
-    pairs: HashSet<(u64, u64)>,
-    counts: HashMap<u64, u32>,
-    pages: HashMap<u64, Vec<DocId>>,
-    known: HashSet<u64>,
-}
-
-impl Ranker for SiteIndegreeRanker {
-    fn fetched(&mut self, page: Known, links: &[Known], changed: &mut Vec<DocId>) {
-        for link in links {
-            let HostId(site) = link.host;
-            if self.known.insert(link.doc.0) {
-                self.pages.entry(site).or_default().push(link.doc);
-                changed.push(link.doc);
-            }
-            if page.host != link.host && self.pairs.insert((page.host.0, site)) {
-                let count = self.counts.entry(site).or_default();
-                *count += 1;
-                // The class is a logarithm: only a doubling changes it, so all this is linear.
-                if count.is_power_of_two()
-                    && let Some(pages) = self.pages.get(&site)
-                {
-                    changed.extend(pages);
-                }
-            }
-        }
-    }
-
-    fn class(&self, page: Known, _: u32) -> u8 {
-        let count = self.counts.get(&page.host.0).copied().unwrap_or(0);
-        count.checked_ilog2().map_or(0, |log| log as u8 + 1)
+    fn class(&self, back_links: u32, score: u32) -> u8 {
+        Order::Given.class(back_links, score)
     }
 }
 
 /// PageRank of the part of the graph that has been fetched, computed anew whenever that has grown by
-/// a tenth.
+/// a tenth. It needs all links in memory and moves pages that nobody linked to just then, so it is no
+/// [`Ranker`]: replays can afford it, a frontier whose memory is bounded cannot.
 #[derive(Debug, Default)]
-pub struct LivePageRankRanker {
+pub struct LivePageRank {
     numbers: HashMap<u64, u32>,
     docs: Vec<DocId>,
     links: Vec<(u32, u32)>,
@@ -181,7 +115,7 @@ const FIRST_COMPUTATION: u64 = 50;
 /// The frontier needs no more.
 const LIVE_PRECISION: f64 = 1e-4;
 
-impl LivePageRankRanker {
+impl LivePageRank {
     fn number(&mut self, doc: DocId) -> u32 {
         let next = self.docs.len() as u32;
         let number = *self.numbers.entry(doc.0).or_insert(next);
@@ -213,8 +147,10 @@ impl LivePageRankRanker {
     }
 }
 
-impl Ranker for LivePageRankRanker {
-    fn fetched(&mut self, page: Known, links: &[Known], changed: &mut Vec<DocId>) {
+impl LivePageRank {
+    /// `page` was fetched and has these links. Pages whose class may be another one now are added to
+    /// `changed`.
+    pub fn fetched(&mut self, page: Known, links: &[Known], changed: &mut Vec<DocId>) {
         let from = self.number(page.doc);
         for link in links {
             let to = self.number(link.doc);
@@ -230,7 +166,7 @@ impl Ranker for LivePageRankRanker {
         }
     }
 
-    fn class(&self, page: Known, _: u32) -> u8 {
+    pub fn class(&self, page: Known) -> u8 {
         match self.numbers.get(&page.doc.0) {
             Some(&number) => self.classes[number as usize],
             None => 0,

@@ -4,10 +4,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
-use portolan_model::{BacklinkRanker, Known, Ranker};
+use portolan_model::{Order, Ranker};
 use serde::Serialize;
 
-use super::frontier::replay;
+use super::frontier::{Judge as By, replay};
 use crate::graph::WebGraph;
 use crate::rank::{back_links, by_score};
 
@@ -83,7 +83,7 @@ pub fn replay_modes(
     seeds: &[u32],
     settings: ModeSettings,
 ) -> Vec<ModeResult> {
-    let single = replay(graph, seeds, &mut BacklinkRanker);
+    let single = replay(graph, seeds, &mut By::Ranker(&Order::Backlinks));
     let judge = Judge::new(graph, &single, settings.quality_at);
     Mode::ALL
         .into_iter()
@@ -186,11 +186,7 @@ impl Process {
 }
 
 fn class(back_links: u32) -> u8 {
-    let nobody = Known {
-        doc: portolan_model::DocId(0),
-        host: portolan_model::HostId(0),
-    };
-    BacklinkRanker.class(nobody, back_links)
+    Order::Backlinks.class(back_links, 0)
 }
 
 struct Fleet<'a> {

@@ -1,16 +1,13 @@
 //! What an order is worth: how much of the graph's PageRank, and how many of its most linked pages, have
 //! been fetched when so many pages have.
 
-use portolan_model::{BacklinkRanker, BreadthRanker, DocId, Ranker};
+use portolan_model::{DocId, Order as Ranked, Ranker};
 use serde::Serialize;
 
-use super::frontier::replay;
+use super::frontier::{Judge, replay};
 use crate::error::Result;
 use crate::graph::WebGraph;
-use crate::rank::{
-    LivePageRankRanker, OpicRanker, PageRankSettings, ScoreRanker, SiteIndegreeRanker, back_links,
-    by_score, pagerank,
-};
+use crate::rank::{LivePageRank, PageRankSettings, ScoreRanker, back_links, by_score, pagerank};
 
 /// Shares of the pages at which it is looked.
 pub const CHECKPOINTS: [f64; 6] = [0.01, 0.02, 0.05, 0.10, 0.20, 0.50];
@@ -80,7 +77,7 @@ pub fn replay_orders(graph: &WebGraph, seeds: &[u32], orders: &[Order]) -> Resul
     let back = graph.links.transposed();
     let ranks = pagerank(&graph.links, &back, PageRankSettings::default()).scores;
     drop(back);
-    let reached = replay(graph, seeds, &mut BreadthRanker);
+    let reached = replay(graph, seeds, &mut Judge::Ranker(&Ranked::Breadth));
     let linked = back_links(&graph.links);
     let most = ((reached.len() as f64 * MOST_LINKED).ceil() as usize).max(1);
     let mut is_reached = vec![false; ranks.len()];
@@ -99,7 +96,14 @@ pub fn replay_orders(graph: &WebGraph, seeds: &[u32], orders: &[Order]) -> Resul
         .map(|&order| {
             let fetched = match order {
                 Order::Breadth => reached.clone(),
-                _ => replay(graph, seeds, ranker(order, &ranks).as_mut()),
+                Order::Pagerank => {
+                    replay(graph, seeds, &mut Judge::Live(&mut LivePageRank::default()))
+                }
+                _ => replay(
+                    graph,
+                    seeds,
+                    &mut Judge::Ranker(ranker(order, &ranks).as_ref()),
+                ),
             };
             measure(order, &fetched, &ranks, &is_most)
         })
@@ -115,12 +119,11 @@ pub fn replay_orders(graph: &WebGraph, seeds: &[u32], orders: &[Order]) -> Resul
 
 fn ranker(order: Order, ranks: &[f64]) -> Box<dyn Ranker> {
     match order {
-        Order::Breadth => Box::new(BreadthRanker),
-        Order::Backlinks => Box::new(BacklinkRanker),
-        Order::Pagerank => Box::new(LivePageRankRanker::default()),
-        Order::Opic => Box::new(OpicRanker::default()),
-        Order::SiteIndegree => Box::new(SiteIndegreeRanker::default()),
-        Order::LastSession => Box::new(ScoreRanker::new(
+        Order::Breadth => Box::new(Ranked::Breadth),
+        Order::Backlinks => Box::new(Ranked::Backlinks),
+        Order::Opic => Box::new(Ranked::Opic),
+        Order::SiteIndegree => Box::new(Ranked::SiteIndegree),
+        Order::Pagerank | Order::LastSession => Box::new(ScoreRanker::new(
             ranks
                 .iter()
                 .enumerate()

@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-
 use crate::arguments::BenchCommand;
 use crate::failure::Failure;
 

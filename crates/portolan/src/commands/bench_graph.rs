@@ -112,6 +112,7 @@ fn look_ups(
         Ok(VectorPartitioner::new(
             PartVector::open(&path)?,
             Unlisted::SiteHash,
+            0,
         ))
     })?;
     // Scattered over the graph, with their keys at hand, as a crawler has them.

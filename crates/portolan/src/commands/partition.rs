@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use portolan_crawl::report::{bytes, thousands};
 use portolan_partition::{
-    CutSettings, Cutter, DSets, Measure, Method, PartVector, Unit, WebGraph, bounds,
+    CutSettings, Cutter, DSets, Measure, Method, PartVector, Unit, WebGraph, bounds, is_divisible,
 };
 use serde_json::json;
 
@@ -88,6 +88,10 @@ fn tell(
     let bound = bounds(graph, settings.unit, settings.parts);
     let within = measure.within(settings.tolerance);
     let possible = bound.bytes.max(bound.requests) <= settings.tolerance;
+    let divisible = match within {
+        true => Some(true),
+        false => is_divisible(graph, settings.unit, settings.parts, settings.tolerance),
+    };
     if arguments.json {
         let value = json!({
             "parts": settings.parts,
@@ -96,6 +100,7 @@ fn tell(
             "seed": settings.seed,
             "tolerance": settings.tolerance,
             "within_tolerance": within,
+            "can_be_within_tolerance": divisible,
             "measure": measure,
             "least_possible": bound,
         });
@@ -140,7 +145,13 @@ fn tell(
     );
     if !within && settings.method == Method::Graph {
         let limit = percent(settings.tolerance);
-        if possible {
+        if possible && divisible == Some(false) {
+            println!(
+                "not within {limit} %, and nothing can be: every division of the {}s into {} parts was tried",
+                settings.unit.name(),
+                settings.parts
+            );
+        } else if possible {
             println!(
                 "not within {limit} %: no better cut into {} parts was found, which does not say that there is none",
                 settings.parts

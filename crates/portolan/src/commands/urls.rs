@@ -36,6 +36,7 @@ pub(crate) fn run(arguments: &UrlsArguments) -> Result<ExitCode, Failure> {
                 "state": state,
                 "reason": reason,
                 "back_links": record.count,
+                "partition": record.partition,
                 "class": record.class,
                 "depth": record.depth,
                 "found_as": record.kind.name(),

@@ -98,6 +98,7 @@ impl Story {
             "found_on": self.found_on,
             "back_links": self.record.count,
             "class": self.record.class,
+            "partition": self.record.partition,
             "depth": self.record.depth,
             "attempts": self.record.attempts,
             "queue_place": self.place.map(|place| place.place),
@@ -142,8 +143,8 @@ impl Story {
         }
         writeln!(
             out,
-            "  Back-links so far: {} (class {}).",
-            record.count, record.class
+            "  Back-links so far: {} (class {}). Its site belongs to partition {}.",
+            record.count, record.class, record.partition
         )?;
         if let Some(place) = self.place {
             writeln!(

@@ -2,9 +2,9 @@
 //! that nothing need be remembered; and what a registry must make of them, counted beside it.
 
 use crate::error::Result;
-use crate::record::{State, class_of};
+use crate::record::State;
 use crate::snapshot::{Snapshot, UrlFilter};
-use portolan_model::{DocId, HostId, Link, LinkBatch, LinkKind, PartitionId, Verdict};
+use portolan_model::{DocId, HostId, Link, LinkBatch, LinkKind, Order, PartitionId, Verdict};
 use std::collections::HashMap;
 
 /// Links of one page.
@@ -177,7 +177,12 @@ impl Model {
             let known = self.urls.get(number).filter(|known| known.count > 0);
             let known = known.unwrap_or_else(|| panic!("{} was never observed", url.url));
             assert_eq!(url.count, known.count, "count of {}", url.url);
-            assert_eq!(url.class, class_of(known.count, 0), "class of {}", url.url);
+            assert_eq!(
+                url.class,
+                Order::Backlinks.class_of(known.count, 0, 0),
+                "class of {}",
+                url.url
+            );
             assert_eq!(url.arrival, known.arrival, "arrival of {}", url.url);
             assert_eq!(url.state == State::Visited, known.visited, "{}", url.url);
             found += 1;
@@ -187,7 +192,7 @@ impl Model {
         for (number, known) in (0..).zip(&self.urls) {
             let host = number / HOST_URLS;
             if !known.visited && host.is_multiple_of(QUEUES_ONE_IN) {
-                let class = class_of(known.count, 0);
+                let class = Order::Backlinks.class_of(known.count, 0, 0);
                 let place = (u8::MAX - class, known.arrival, doc_of(number));
                 queues.entry(host).or_default().push(place);
             }

@@ -178,25 +178,35 @@ impl Entry {
 }
 
 fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
-    match batch.from() {
-        None => out.push(0),
-        Some(doc) => {
-            out.push(1);
-            put_u64(out, doc.0);
-        }
+    let has_vote = u8::from(batch.vote() != 0) << 1;
+    out.push(u8::from(batch.from().is_some()) | has_vote);
+    if let Some(doc) = batch.from() {
+        put_u64(out, doc.0);
+    }
+    if has_vote != 0 {
+        put_varint(out, u64::from(batch.vote()));
     }
     put_varint(out, batch.len() as u64);
     put_bytes(out, batch.as_bytes());
 }
 
 fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
-    let from = match reader.byte()? {
+    let flags = reader.byte()?;
+    if flags > 3 {
+        return None;
+    }
+    let from = match flags & 1 {
         0 => None,
-        1 => Some(DocId(reader.u64()?)),
-        _ => return None,
+        _ => Some(DocId(reader.u64()?)),
+    };
+    let vote = match flags & 2 {
+        0 => 0,
+        _ => reader.narrow()?,
     };
     let count = reader.narrow()?;
-    LinkBatch::from_bytes(from, count, reader.bytes()?.to_vec())
+    let mut batch = LinkBatch::from_bytes(from, count, reader.bytes()?.to_vec())?;
+    batch.set_vote(vote);
+    Some(batch)
 }
 
 fn put_forwards(out: &mut Vec<u8>, forwards: &[(PartitionId, LinkBatch)]) {

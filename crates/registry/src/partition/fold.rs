@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::hosts::HostCounts;
 use crate::log::{Entry, put_visit};
 use crate::partition::Partition;
-use crate::record::{Record, State, host_tag};
+use crate::record::{Record, State};
 use crate::sieve::{Act, Op};
 use crate::stats::is_request;
 use crate::texts::{Finding, host_name};
@@ -76,12 +76,12 @@ impl Partition {
             }
             self.sieve.warm(together.clone().map(|(_, doc)| *doc));
             for (link, doc) in together {
-                self.fold_link(link, *doc, links.from())?;
+                self.fold_link(link, *doc, links)?;
             }
         }
     }
 
-    fn fold_link(&mut self, link: &Link<'_>, doc: u64, from: Option<DocId>) -> Result<()> {
+    fn fold_link(&mut self, link: &Link<'_>, doc: u64, batch: &LinkBatch) -> Result<()> {
         self.arrivals += 1;
         self.stats.observations += 1;
         if link.kind.is_seed() {
@@ -96,9 +96,12 @@ impl Partition {
                 kind: link.kind,
                 depth: link.depth,
                 hops: link.hops,
-                from,
+                from: batch.from(),
             },
-            act: Act::Observe(link.verdict),
+            act: Act::Observe {
+                verdict: link.verdict,
+                vote: batch.vote(),
+            },
         };
         self.act_or_wait(&op)
     }
@@ -186,6 +189,11 @@ impl Partition {
 
     /// Carries an operation out; false if the record is not in RAM but `may_be_on_disk`.
     pub(super) fn act(&mut self, op: &Op<'_>, may_be_on_disk: bool) -> Result<bool> {
+        let order = self.order;
+        let host = match order.keeps_score() {
+            true => self.host_of(op.url),
+            false => 0,
+        };
         let Some(slot) = self.sieve.touch(op.doc) else {
             if may_be_on_disk && self.sieve.may_be_on_disk(op.doc) {
                 return Ok(false);
@@ -193,8 +201,15 @@ impl Partition {
             return self.admit(op).map(|()| true);
         };
         match op.act {
-            Act::Observe(verdict) => {
-                let count = slot.count_up();
+            Act::Observe { verdict, vote } => {
+                let moved = if order.keeps_score() {
+                    let mut record = slot.record();
+                    let moved = record.observe(order, host, vote);
+                    slot.put(&record);
+                    moved
+                } else {
+                    slot.count_up(order)
+                };
                 match (slot.state(), verdict) {
                     (State::Excluded, Verdict::Crawl { priority }) => {
                         let record = slot.record();
@@ -202,7 +217,7 @@ impl Partition {
                             self.lift(op, record, priority)?;
                         }
                     }
-                    (State::Due, _) if count.is_power_of_two() => {
+                    (State::Due, _) if moved => {
                         let record = slot.record();
                         self.raise(op, record)?;
                     }
@@ -213,7 +228,7 @@ impl Partition {
                 let before = slot.record();
                 let mut after = before;
                 (after.state, after.reason) = Record::after(outcome);
-                after.visit = at + 1;
+                after.set_visit(order, at);
                 if after.state == State::Due {
                     after.attempts = after.attempts.saturating_add(1);
                     after.arrival = op.arrival;
@@ -227,36 +242,35 @@ impl Partition {
 
     /// A URL that was not known.
     fn admit(&mut self, op: &Op<'_>) -> Result<()> {
-        let (state, reason, priority, visit) = match op.act {
-            Act::Observe(Verdict::Crawl { priority }) => (State::Due, 0, priority, 0),
-            Act::Observe(Verdict::Exclude(reason)) => (State::Excluded, reason as u8, 0, 0),
-            Act::Visit { outcome, at } => {
-                let (state, reason) = Record::after(outcome);
-                (state, reason, 0, at + 1)
-            }
-        };
-        let record = Record {
-            arrival: op.arrival,
-            text: self.texts.append(op.url, op.finding)?,
-            visit,
-            count: u32::from(visit == 0),
-            state,
-            reason,
-            priority,
-            attempts: u8::from(visit != 0 && state == State::Due),
-            host_tag: host_tag(self.host_of(op.url)),
-        };
-        self.sieve.insert(op.doc, &record);
+        let host = self.host_of(op.url);
+        let text = self.texts.append(op.url, op.finding)?;
+        let mut record = Record::new(host, op.arrival, text);
         self.stats.known += 1;
-        if visit != 0 {
-            return self.settle_visit(op, None, record);
+        match op.act {
+            Act::Observe { verdict, vote } => {
+                match verdict {
+                    Verdict::Crawl { priority } => record.priority = priority,
+                    Verdict::Exclude(reason) => {
+                        (record.state, record.reason) = (State::Excluded, reason as u8);
+                    }
+                }
+                record.observe(self.order, host, vote);
+                self.sieve.insert(op.doc, &record);
+                self.stats.enter(record.state, record.reason);
+                if record.state == State::Due {
+                    self.count_due(op, 1);
+                    self.enqueue(op, record)?;
+                }
+                Ok(())
+            }
+            Act::Visit { outcome, at } => {
+                (record.state, record.reason) = Record::after(outcome);
+                record.attempts = u8::from(record.state == State::Due);
+                record.set_visit(self.order, at);
+                self.sieve.insert(op.doc, &record);
+                self.settle_visit(op, None, record)
+            }
         }
-        self.stats.enter(state, reason);
-        if state == State::Due {
-            self.count_due(op, 1);
-            self.enqueue(op, record)?;
-        }
-        Ok(())
     }
 
     /// An access condition that excluded the URL does not hold for this link.
@@ -281,19 +295,12 @@ impl Partition {
         self.enqueue(op, lifted)
     }
 
-    /// The count has passed a power of two: the class may be a better one.
+    /// Its class is another one now.
     fn raise(&mut self, op: &Op<'_>, record: Record) -> Result<()> {
-        let before = Record {
-            count: record.count - 1,
-            ..record
-        };
-        if before.class() == record.class() {
-            return Ok(());
-        }
         match self.in_flight.get_mut(&op.doc) {
             // It comes back to the frontier, if at all, at its new place.
             Some(taken) => {
-                taken.place = record.place();
+                taken.place = record.place(self.order);
                 Ok(())
             }
             None => self.enqueue(op, record),
@@ -326,7 +333,7 @@ impl Partition {
     /// Puts a due URL into its host's queue, and its host among those that wait for a turn.
     fn enqueue(&mut self, op: &Op<'_>, record: Record) -> Result<()> {
         let host = self.host_of(op.url);
-        let first = self.frontier.push(host, record.place(), op.doc);
+        let first = self.frontier.push(host, record.place(self.order), op.doc);
         if first && !self.read_only {
             self.queue_host(host)?;
         }

@@ -22,7 +22,7 @@ use crate::sieve::Sieve;
 use crate::stats::Stats;
 use crate::texts::Texts;
 use crate::wire::Reader;
-use portolan_model::PartitionId;
+use portolan_model::{Order, PartitionId};
 use std::path::PathBuf;
 use std::sync::Arc;
 use turns::{InFlight, Live};
@@ -36,6 +36,7 @@ pub struct Partition {
     id: PartitionId,
     dir: PathBuf,
     limits: Limits,
+    pub(crate) order: Order,
     read_only: bool,
     /// The last entry folded.
     applied: u64,
@@ -89,6 +90,7 @@ pub(crate) struct Opening {
     pub(crate) dir: PathBuf,
     pub(crate) partitions: u16,
     pub(crate) limits: Limits,
+    pub(crate) order: Order,
     pub(crate) read_only: bool,
     pub(crate) crash: Option<AfterCrash>,
     pub(crate) durable: Arc<Durable>,
@@ -103,6 +105,7 @@ impl Partition {
             dir,
             partitions,
             limits,
+            order,
             read_only,
             crash,
             durable,
@@ -114,6 +117,7 @@ impl Partition {
         let mut partition = Self {
             id,
             limits,
+            order,
             read_only,
             applied: manifest.seq,
             arrivals: manifest.arrivals,

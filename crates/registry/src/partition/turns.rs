@@ -36,6 +36,8 @@ pub struct Due {
     pub hops: u8,
     pub kind: LinkKind,
     pub attempts: u8,
+    /// The ranker's, for the votes of its links.
+    pub score: u32,
 }
 
 #[derive(Debug)]
@@ -88,7 +90,7 @@ impl Partition {
             return Ok(None);
         };
         let (url, finding) = self.texts.read(record.text, doc)?;
-        let place = record.place();
+        let place = record.place(self.order);
         self.in_flight.insert(
             doc,
             InFlight {
@@ -105,6 +107,7 @@ impl Partition {
             hops: finding.hops,
             kind: finding.kind,
             attempts: record.attempts,
+            score: record.score(),
         }))
     }
 
@@ -116,7 +119,7 @@ impl Partition {
         // Links may have moved it up meanwhile, and the entry for its new place been passed over
         // because it was in flight.
         let place = match self.sieve.peek(due.doc.0)? {
-            Some(record) if record.state == State::Due => record.place(),
+            Some(record) if record.state == State::Due => record.place(self.order),
             _ => taken.place,
         };
         self.frontier.push(host.0, place, due.doc.0);
@@ -226,7 +229,7 @@ impl Partition {
             self.forget_quiet(host);
             return Ok(None);
         };
-        self.frontier.push(host, record.place(), doc);
+        self.frontier.push(host, record.place(self.order), doc);
         self.sweep_live(now_ms);
         let live = self.live.entry(host).or_default();
         live.taken = true;
@@ -252,7 +255,7 @@ impl Partition {
             }
             if let Some(record) = self.sieve.peek(candidate.doc)?
                 && record.state == State::Due
-                && record.place() == candidate.place
+                && record.place(self.order) == candidate.place
             {
                 return Ok(Some((candidate.doc, record)));
             }

@@ -3,7 +3,7 @@
 //! crash at any moment and after replaying the whole log.
 
 use crate::model::{ModelPartition, PARTITIONS, Random, Web, compare, home, host_of, scratch};
-use portolan_model::{DocId, HostId, PartitionId};
+use portolan_model::{DocId, HostId, Order, PartitionId};
 use portolan_registry::{
     Due, Entry, Opened, Partition, Registry, RegistrySettings, Snapshot, State,
 };
@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn tiny(keep_log: bool) -> RegistrySettings {
+fn tiny(keep_log: bool, order: Order) -> RegistrySettings {
     RegistrySettings {
         partitions: PARTITIONS,
+        order,
         memory_bytes: 60_000,
         checkpoint_log_bytes: 40_000,
         keep_log,
@@ -40,13 +41,14 @@ impl Crawl {
         Self {
             dir: dir.to_path_buf(),
             opened: Registry::open(dir, settings, 0).unwrap(),
-            model: vec![ModelPartition::default(); PARTITIONS.into()],
+            model: new_model(settings.order),
             history: vec![Vec::new(); PARTITIONS.into()],
             in_flight: BTreeSet::new(),
             web: Web {
                 random: Random(seed),
                 hosts: 60,
                 pages: 400,
+                order: settings.order,
             },
             now_ms: 1,
             exact_checks: 0,
@@ -208,6 +210,14 @@ impl Crawl {
     }
 }
 
+fn new_model(order: Order) -> Vec<ModelPartition> {
+    let partition = ModelPartition {
+        order,
+        ..ModelPartition::default()
+    };
+    vec![partition; PARTITIONS.into()]
+}
+
 fn mentions(entry: &Entry, wanted: &str) -> bool {
     match entry {
         Entry::Visit { url, .. } => url == wanted,
@@ -219,10 +229,10 @@ fn mentions(entry: &Entry, wanted: &str) -> bool {
 
 #[test]
 fn random_crawls_agree_with_the_model_to_the_end() {
-    for seed in 0..4 {
-        println!("seed {seed}");
+    for (seed, order) in (0..).zip(Order::ALL) {
+        println!("seed {seed}, {order:?}");
         let dir = scratch();
-        let mut crawl = Crawl::start(dir.path(), &tiny(false), seed);
+        let mut crawl = Crawl::start(dir.path(), &tiny(false, order), seed);
         for round in 0..400 {
             let batch = crawl.step();
             let deliveries = crawl.commit(batch);
@@ -268,8 +278,12 @@ fn count_files(dir: &Path, suffix: &str) -> usize {
 
 #[test]
 fn a_kept_log_replays_to_the_same_state() {
+    Order::ALL.into_iter().for_each(replays_to_the_same_state);
+}
+
+fn replays_to_the_same_state(order: Order) {
     let dir = scratch();
-    let mut crawl = Crawl::start(dir.path(), &tiny(true), 77);
+    let mut crawl = Crawl::start(dir.path(), &tiny(true, order), 77);
     for _ in 0..400 {
         let batch = crawl.step();
         let deliveries = crawl.commit(batch);
@@ -281,7 +295,7 @@ fn a_kept_log_replays_to_the_same_state() {
     copy_dir(&crawl.dir, replayed.path(), &|path| {
         path.to_str().unwrap().contains("/log") || path.ends_with("meta")
     });
-    let opened = Registry::open(replayed.path(), &tiny(true), 0).unwrap();
+    let opened = Registry::open(replayed.path(), &tiny(true, order), 0).unwrap();
     for (live, replayed) in crawl.opened.partitions.iter().zip(&opened.partitions) {
         assert_eq!(live.applied(), replayed.applied());
     }
@@ -293,9 +307,9 @@ fn a_kept_log_replays_to_the_same_state() {
 fn a_crash_at_any_moment_loses_nothing_that_was_logged() {
     let mut crashes = 0;
     let mut forwards_recovered = 0;
-    for seed in 100..104 {
+    for (seed, order) in (100..).zip(Order::ALL) {
         let dir = scratch();
-        let mut crawl = Crawl::start(dir.path(), &tiny(false), seed);
+        let mut crawl = Crawl::start(dir.path(), &tiny(false, order), seed);
         for round in 0..250 {
             let batch = crawl.step();
             // A moment at which no file is being written, so that a copy is a state that was.
@@ -328,9 +342,9 @@ fn check_crashed(crawl: &Crawl, dir: &Path) -> usize {
             )
         })
         .collect();
-    let opened = Registry::open(dir, &tiny(false), 0).unwrap();
+    let opened = Registry::open(dir, &tiny(false, crawl.web.order), 0).unwrap();
     assert!(opened.after_crash);
-    let mut model = vec![ModelPartition::default(); PARTITIONS.into()];
+    let mut model = new_model(crawl.web.order);
     for (id, &survived) in survived.iter().enumerate() {
         for entry in &crawl.history[id][..survived] {
             model[id].fold(entry);
@@ -356,7 +370,7 @@ fn check_crashed(crawl: &Crawl, dir: &Path) -> usize {
     drop(opened);
     compare(&Snapshot::open(dir).unwrap(), &model);
     // Opening once more finds nothing left to recover.
-    let again = Registry::open(dir, &tiny(false), 0).unwrap();
+    let again = Registry::open(dir, &tiny(false, crawl.web.order), 0).unwrap();
     drop(again);
     compare(&Snapshot::open(dir).unwrap(), &model);
     recovered

@@ -1,6 +1,7 @@
 //! Damaged files are named in an error; nothing panics, nothing is silently dropped.
 
 use crate::model::{PARTITIONS, Random, Web, scratch};
+use portolan_model::Order;
 use portolan_registry::{
     Opened, Registry, RegistryError, RegistrySettings, Result, Snapshot, UrlFilter,
 };
@@ -36,6 +37,7 @@ fn make(dir: &Path) {
         random: Random(5),
         hosts: 30,
         pages: 200,
+        order: Order::default(),
     };
     let mut opened = Registry::open(dir, &settings(), 0).unwrap();
     commit(&mut opened, &mut web, 60);
@@ -178,6 +180,7 @@ fn ram_stays_within_its_bound() {
         random: Random(3),
         hosts: 20_000,
         pages: 1_000,
+        order: Order::default(),
     };
     let (mut most, mut known) = (0, 0);
     for round in 0..4_000 {

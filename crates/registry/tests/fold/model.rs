@@ -1,10 +1,10 @@
 //! The registry as plain maps: what the real thing must agree with. Also random entries.
 
 use portolan_model::{
-    DocId, HostId, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Reason, RobotsRecord,
-    RobotsStatus, Verdict, Visit,
+    DocId, HostId, Link, LinkBatch, LinkKind, Order, Outcome, PartitionId, Pulse, Ranker, Reason,
+    RobotsRecord, RobotsStatus, SCORE_BITS, Verdict, Visit, given_priority,
 };
-use portolan_registry::{Entry, Snapshot, State, UrlFilter, class_of};
+use portolan_registry::{Entry, Snapshot, State, UrlFilter};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A small generator of random numbers; the same seed gives the same stream.
@@ -61,6 +61,7 @@ pub struct Known {
     pub state: State,
     pub reason: Option<Reason>,
     pub count: u32,
+    pub score: u32,
     pub priority: i8,
     pub depth: u16,
     pub hops: u8,
@@ -72,13 +73,14 @@ pub struct Known {
 }
 
 impl Known {
-    pub fn class(&self) -> u8 {
-        class_of(self.count, self.priority)
+    pub fn class(&self, order: Order) -> u8 {
+        order.class_of(self.count, self.score, self.priority)
     }
 }
 
 #[derive(Clone, Default)]
 pub struct ModelPartition {
+    pub order: Order,
     pub urls: BTreeMap<u64, Known>,
     pub heard: BTreeMap<u16, u64>,
     pub arrivals: u64,
@@ -147,6 +149,7 @@ impl ModelPartition {
                     state: State::Due,
                     reason: None,
                     count: 0,
+                    score: 0,
                     priority: 0,
                     depth: link.depth,
                     hops: link.hops,
@@ -157,6 +160,8 @@ impl ModelPartition {
                     visit: None,
                 });
             known.count += 1;
+            let order = self.order;
+            known.score = order.credit(host_of(link.url), known.score, links.vote());
             match link.verdict {
                 Verdict::Crawl { priority } if known.arrival == arrival => {
                     known.priority = priority;
@@ -196,6 +201,7 @@ impl ModelPartition {
             state: State::Due,
             reason: None,
             count: 0,
+            score: 0,
             priority: 0,
             depth: visit.depth,
             hops: 0,
@@ -224,7 +230,7 @@ impl ModelPartition {
             .urls
             .iter()
             .filter(|(_, known)| known.state == State::Due && host_of(&known.url) == host)
-            .map(|(&doc, known)| (u8::MAX - known.class(), known.arrival, DocId(doc)))
+            .map(|(&doc, known)| (u8::MAX - known.class(self.order), known.arrival, DocId(doc)))
             .collect();
         queue.sort();
         queue.into_iter().map(|(_, _, doc)| doc).collect()
@@ -242,6 +248,7 @@ pub fn compare(snapshot: &Snapshot, model: &[ModelPartition]) {
             state: url.state,
             reason: url.reason,
             count: url.count,
+            score: url.score,
             priority: url.priority,
             depth: url.depth,
             hops: url.hops,
@@ -250,7 +257,7 @@ pub fn compare(snapshot: &Snapshot, model: &[ModelPartition]) {
             arrival: url.arrival,
             attempts: url.attempts,
         };
-        assert_eq!(known.class(), url.class);
+        assert_eq!(known.class(model[0].order), url.class);
         assert!(found.insert(url.doc.0, known).is_none(), "a URL twice");
     }
     let expected: BTreeMap<u64, Known> = model
@@ -311,6 +318,7 @@ pub struct Web {
     pub random: Random,
     pub hosts: u64,
     pub pages: u64,
+    pub order: Order,
 }
 
 impl Web {
@@ -326,6 +334,9 @@ impl Web {
             1 => Verdict::Exclude(Reason::LinkDepth),
             2 => Verdict::Crawl {
                 priority: self.random.below(7) as i8 - 3,
+            },
+            3 if self.order == Order::Given => Verdict::Crawl {
+                priority: given_priority(self.random.below(40) as u8, 0),
             },
             _ => Verdict::Crawl { priority: 0 },
         };
@@ -348,6 +359,13 @@ impl Web {
                 .or_insert_with(|| LinkBatch::new(from));
             self.push_link(batch, &url);
         }
+        let page = from.map(|doc| {
+            let host = HostId::of(&format!("host-{}.test", self.random.skewed(self.hosts)));
+            let score = self.random.below(1 << SCORE_BITS) as u32;
+            (portolan_model::Known { doc, host }, score)
+        });
+        let vote = self.order.vote(page, most as usize);
+        batches.values_mut().for_each(|batch| batch.set_vote(vote));
         batches.into_iter().collect()
     }
 

@@ -1,0 +1,344 @@
+//! Who fetches what in this crawl: the partitioner that the settings name, and what the crawl's directory
+//! remembers of it. Whatever the method, a site belongs to one partition for the life of the
+//! crawl, which is what `once` and `polite` rest on.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use portolan_model::{FixedSiteHash, PartitionId, Partitioner, UrlKey};
+use portolan_partition::{DSets, PartVector, Unit, Unlisted, VectorPartitioner};
+
+use crate::assembly;
+use crate::claims::ClaimFile;
+use crate::directory::replace;
+use crate::error::CrawlError;
+use crate::settings::{
+    MAX_PARTITIONS, PartitionMethod, PartitionSettings, Settings, UnlistedSites,
+};
+
+/// In the crawl's directory, unless sites are shared out by hash.
+pub(crate) const DIVISION_DIR: &str = "partition";
+const REMEMBERED_FILE: &str = "settings.toml";
+const VECTOR_FILE: &str = "parts.pv";
+const DSETS_FILE: &str = "dsets.txt";
+const CLAIMS_FILE: &str = "claims";
+
+/// What the settings ask for, checked; nothing is written yet.
+pub(crate) struct Chosen {
+    settings: PartitionSettings,
+    partitions: u16,
+    source: Source,
+}
+
+enum Source {
+    Hash,
+    Dsets { sets: DSets, text: String },
+    Vector { path: PathBuf, checksum: u64 },
+}
+
+/// The partitioner at work.
+pub(crate) struct Division {
+    partitioner: Arc<dyn Partitioner>,
+    /// Where discoverers keep what they find.
+    claiming: Option<Claiming>,
+}
+
+struct Claiming {
+    partitioner: Arc<VectorPartitioner>,
+    file: Mutex<ClaimFile>,
+}
+
+impl Chosen {
+    /// `dir` is the crawl that goes on, if one does: it goes on as it began.
+    pub(crate) fn of(settings: &Settings, dir: Option<&PathBuf>) -> Result<Self, CrawlError> {
+        let wanted = &settings.partition;
+        if let Some(dir) = dir {
+            must_agree(wanted, remembered(dir)?.as_ref(), dir)?;
+        }
+        let kept = |name: &str| dir.map(|dir| dir.join(DIVISION_DIR).join(name));
+        let (source, partitions) = match wanted.method {
+            PartitionMethod::Hash => (Source::Hash, assembly::partitions(settings)),
+            PartitionMethod::Dset => {
+                let text = kept_or_named(wanted, kept(DSETS_FILE))?;
+                let sets = DSets::read(&text).map_err(|e| wrong("dsets", &e))?;
+                let partitions = assembly::partitions(settings);
+                if dir.is_none() {
+                    sets.partitioner(partitions)
+                        .map_err(|e| wrong("dsets", &e))?;
+                }
+                let text = std::fs::read_to_string(&text).map_err(|e| wrong("dsets", &e))?;
+                (Source::Dsets { sets, text }, partitions)
+            }
+            PartitionMethod::Vector => {
+                let path = kept_or_named(wanted, kept(VECTOR_FILE))?;
+                let vector = open_vector(&path)?;
+                let parts = vector.parts();
+                fits(settings, &path, parts)?;
+                let checksum = vector.checksum();
+                (Source::Vector { path, checksum }, parts)
+            }
+        };
+        let chosen = Self {
+            settings: wanted.clone(),
+            partitions,
+            source,
+        };
+        if let Some(dir) = dir {
+            chosen.must_be_the_same_file(dir)?;
+        }
+        Ok(chosen)
+    }
+
+    /// How many a new crawl gets.
+    pub(crate) fn partitions(&self) -> u16 {
+        self.partitions
+    }
+
+    /// Before the crawl begins: what it needs to go on after the files that were named are gone.
+    pub(crate) fn remember(&self, dir: &Path) -> Result<(), CrawlError> {
+        let dir = dir.join(DIVISION_DIR);
+        // A crawl that never began may have left its own.
+        match std::fs::remove_dir_all(&dir) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(CrawlError::File { path: dir, source });
+            }
+            _ => {}
+        }
+        if matches!(self.source, Source::Hash) {
+            return Ok(());
+        }
+        std::fs::create_dir(&dir).map_err(|source| CrawlError::File {
+            path: dir.clone(),
+            source,
+        })?;
+        match &self.source {
+            Source::Hash => {}
+            Source::Dsets { text, .. } => replace(&dir, DSETS_FILE, text.as_bytes())?,
+            Source::Vector { path, .. } => {
+                let bytes = std::fs::read(path).map_err(|source| CrawlError::File {
+                    path: path.clone(),
+                    source,
+                })?;
+                replace(&dir, VECTOR_FILE, &bytes)?;
+            }
+        }
+        let text =
+            toml::to_string(&self.settings).map_err(|e| CrawlError::Internal(e.to_string()))?;
+        replace(&dir, REMEMBERED_FILE, text.as_bytes())
+    }
+
+    /// `partitions` is how many the registry has.
+    pub(crate) fn open(self, dir: &Path, partitions: u16) -> Result<Division, CrawlError> {
+        let dir = dir.join(DIVISION_DIR);
+        let (unlisted, checksum) = match self.source {
+            Source::Hash => {
+                return Ok(Division::by_hash(partitions));
+            }
+            Source::Dsets { sets, .. } => {
+                let placed = sets
+                    .partitioner(partitions)
+                    .map_err(|e| wrong("dsets", &e))?;
+                return Ok(Division::of(placed));
+            }
+            Source::Vector { checksum, .. } => match self.settings.unlisted {
+                UnlistedSites::SiteHash => (Unlisted::SiteHash, checksum),
+                UnlistedSites::Discoverer => (Unlisted::Discoverer, checksum),
+            },
+        };
+        let path = dir.join(VECTOR_FILE);
+        let vector = open_vector(&path)?;
+        if vector.checksum() != checksum || vector.parts() != partitions {
+            return Err(CrawlError::Input(format!(
+                "{}: it changed while the crawl began; start again",
+                path.display()
+            )));
+        }
+        let max_claims = self.settings.max_claims as usize;
+        let partitioner = VectorPartitioner::new(vector, unlisted, max_claims);
+        if unlisted == Unlisted::SiteHash {
+            return Ok(Division::of(partitioner));
+        }
+        let (file, claims) = ClaimFile::open(dir.join(CLAIMS_FILE))?;
+        let partitioner = Arc::new(partitioner.with_claims(claims.into_iter()));
+        Ok(Division {
+            partitioner: Arc::clone(&partitioner) as Arc<dyn Partitioner>,
+            claiming: Some(Claiming {
+                partitioner,
+                file: Mutex::new(file),
+            }),
+        })
+    }
+
+    /// A file that is still there under the name that the settings give it must be the one that the
+    /// crawl began with.
+    fn must_be_the_same_file(&self, dir: &Path) -> Result<(), CrawlError> {
+        let (setting, named) = match self.source {
+            Source::Hash => return Ok(()),
+            Source::Dsets { .. } => ("dsets", &self.settings.dsets),
+            Source::Vector { .. } => ("vector", &self.settings.vector),
+        };
+        let named = Path::new(named);
+        if named.as_os_str().is_empty() || !named.exists() {
+            return Ok(());
+        }
+        let same = match &self.source {
+            Source::Hash => true,
+            Source::Dsets { text, .. } => {
+                std::fs::read_to_string(named).is_ok_and(|found| found == *text)
+            }
+            Source::Vector { checksum, .. } => open_vector(named)?.checksum() == *checksum,
+        };
+        if same {
+            return Ok(());
+        }
+        Err(CrawlError::Input(format!(
+            "partition.{setting}: {} is not the file that the crawl in {} began with; leave it out to go on with the crawl's own copy, or begin another crawl",
+            named.display(),
+            dir.display()
+        )))
+    }
+}
+
+impl Division {
+    /// By hash of the site.
+    pub(crate) fn by_hash(parts: u16) -> Self {
+        Self::of(FixedSiteHash { parts })
+    }
+
+    fn of(partitioner: impl Partitioner + 'static) -> Self {
+        Self {
+            partitioner: Arc::new(partitioner),
+            claiming: None,
+        }
+    }
+
+    pub(crate) fn partitions(&self) -> u16 {
+        self.partitioner.parts()
+    }
+
+    /// The partition that fetches this URL, and every other of its site.
+    pub(crate) fn part_of(&self, url: UrlKey<'_>, discoverer: PartitionId) -> PartitionId {
+        self.partitioner.part_of(url, discoverer)
+    }
+
+    /// What `part_of` has decided so far holds after a crash, too. To be called before anything that relies
+    /// on it is written to a log.
+    pub(crate) fn make_durable(&self) -> Result<(), CrawlError> {
+        let Some(claiming) = &self.claiming else {
+            return Ok(());
+        };
+        let claims = claiming.partitioner.take_claims();
+        if claims.is_empty() {
+            return Ok(());
+        }
+        claiming
+            .file
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .append(&claims)
+    }
+}
+
+/// The crawl's own copy, or the file that the settings name.
+fn kept_or_named(
+    settings: &PartitionSettings,
+    kept: Option<PathBuf>,
+) -> Result<PathBuf, CrawlError> {
+    let (setting, named) = match settings.method {
+        PartitionMethod::Dset => ("dsets", &settings.dsets),
+        _ => ("vector", &settings.vector),
+    };
+    match kept {
+        Some(kept) => Ok(kept),
+        None if named.is_empty() => Err(wrong(
+            setting,
+            &"it names no file, and this method needs one",
+        )),
+        None => Ok(PathBuf::from(named)),
+    }
+}
+
+fn open_vector(path: &Path) -> Result<PartVector, CrawlError> {
+    let vector = PartVector::open(path).map_err(|e| wrong("vector", &e))?;
+    if vector.unit() == Unit::Page {
+        return Err(wrong(
+            "vector",
+            &format!(
+                "{} lists pages, and a crawl needs sites, because a host's pauses are kept by one partition; make it with 'portolan partition --by site'",
+                path.display()
+            ),
+        ));
+    }
+    Ok(vector)
+}
+
+fn fits(settings: &Settings, path: &Path, parts: u16) -> Result<(), CrawlError> {
+    let asked = settings.registry.partitions;
+    if asked != 0 && asked != parts {
+        return Err(wrong(
+            "vector",
+            &format!(
+                "{} has {parts} parts, but registry.partitions is {asked}; set that to {parts} or 0",
+                path.display()
+            ),
+        ));
+    }
+    if parts > MAX_PARTITIONS {
+        return Err(wrong(
+            "vector",
+            &format!(
+                "{} has {parts} parts; a crawl has at most {MAX_PARTITIONS} partitions",
+                path.display()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// What the crawl in `dir` began with; `None` is by hash.
+fn remembered(dir: &Path) -> Result<Option<PartitionSettings>, CrawlError> {
+    let path = dir.join(DIVISION_DIR).join(REMEMBERED_FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => toml::from_str(&text).map(Some).map_err(|_| {
+            CrawlError::Input(format!(
+                "{} is damaged; restore the file from a copy",
+                path.display()
+            ))
+        }),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(CrawlError::File { path, source }),
+    }
+}
+
+fn must_agree(
+    wanted: &PartitionSettings,
+    began: Option<&PartitionSettings>,
+    dir: &Path,
+) -> Result<(), CrawlError> {
+    let differs = |setting: &str| {
+        Err(CrawlError::Input(format!(
+            "partition.{setting}: it is fixed when a crawl begins, and the one in {} began with another; begin another crawl to change it",
+            dir.display()
+        )))
+    };
+    let method = began.map_or(PartitionMethod::Hash, |began| began.method);
+    if wanted.method != method {
+        return differs("method");
+    }
+    match began {
+        Some(began) if method == PartitionMethod::Vector => {
+            if wanted.unlisted != began.unlisted {
+                return differs("unlisted");
+            }
+            if wanted.max_claims != began.max_claims {
+                return differs("max_claims");
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn wrong(setting: &str, what: &dyn std::fmt::Display) -> CrawlError {
+    CrawlError::Input(format!("partition.{setting}: {what}"))
+}
