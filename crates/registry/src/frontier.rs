@@ -16,8 +16,8 @@ const ENTRIES: Shape = Shape {
     value_bytes: Some(8),
 };
 
-/// RAM of one entry: 16 bytes in a heap that may have just doubled, and 24 when it is written.
-pub(crate) const FRONTIER_ENTRY_BYTES: usize = 56;
+/// RAM of one entry: 16 bytes in a heap that is three quarters full, and 24 while it is written.
+pub(crate) const FRONTIER_ENTRY_BYTES: usize = 44;
 /// A host's heap takes as much as this many entries.
 const HEAP_ENTRIES: usize = 2;
 /// RAM of one host's marks.

@@ -67,11 +67,10 @@ impl Sieve {
         if let Some(slot) = self.recent.get(doc) {
             return Ok(Some(slot.record()));
         }
-        if !self.runs.may_hold(doc) {
-            return Ok(None);
+        match self.runs.find(doc).next().transpose()? {
+            None => Ok(None),
+            Some(found) => decode(found.table(), doc, found.value()).map(Some),
         }
-        let found = look_up_records(&self.runs.tables(), &[doc])?;
-        Ok(found.first().map(|(_, record)| *record))
     }
 
     /// May a URL that is not in RAM be known all the same?
@@ -133,17 +132,20 @@ pub(crate) fn records_source(slots: Vec<Slot>) -> MemorySource {
 pub(crate) fn look_up_records(tables: &[Arc<Table>], docs: &[u64]) -> Result<Vec<(u64, Record)>> {
     let mut records = Vec::new();
     look_up(tables, docs.iter().copied(), |table, (doc, _), value| {
-        let record = Record::decode(value).ok_or_else(|| {
-            RegistryError::corrupt(
-                table.path(),
-                0,
-                format!("the record of {:?} cannot be read", DocId(doc)),
-            )
-        })?;
-        records.push((doc, record));
+        records.push((doc, decode(table, doc, value)?));
         Ok(())
     })?;
     Ok(records)
+}
+
+fn decode(table: &Table, doc: u64, value: &[u8]) -> Result<Record> {
+    Record::decode(value).ok_or_else(|| {
+        RegistryError::corrupt(
+            table.path(),
+            0,
+            format!("the record of {:?} cannot be read", DocId(doc)),
+        )
+    })
 }
 
 /// What is to be done to a URL's record.

@@ -178,15 +178,15 @@ impl Feed {
     }
 
     fn fold(&mut self, opened: &mut Opened, batch: Vec<(PartitionId, Entry)>) -> Result<()> {
-        let mut deliveries = opened.logs.commit(batch)?;
-        // As owners get them; each partition's stay in order.
-        deliveries.sort_by_key(|delivery| delivery.partition);
-        for partition in &mut opened.partitions {
+        let deliveries = opened.logs.commit(batch)?;
+        // As owners get them: each its own, in order.
+        let mut by_owner = vec![Vec::with_capacity(deliveries.len()); opened.partitions.len()];
+        for delivery in &deliveries {
+            by_owner[usize::from(delivery.partition.0)].push(delivery);
+        }
+        for (partition, mine) in opened.partitions.iter_mut().zip(by_owner) {
             let (started, before_us) = (Instant::now(), thread_cpu_us());
-            let id = partition.id();
-            let start = deliveries.partition_point(|delivery| delivery.partition < id);
-            let mine = deliveries[start..].iter();
-            for delivery in mine.take_while(|delivery| delivery.partition == id) {
+            for delivery in mine {
                 partition.apply(delivery.seq, &delivery.entry)?;
             }
             partition.tend(false)?;

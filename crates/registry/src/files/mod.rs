@@ -2,15 +2,17 @@
 //! sorted tables, and one manifest. Knows bytes and keys, not URLs.
 
 mod append;
+mod cursor;
 mod filter;
 mod merge;
 mod runs;
 mod table;
 
 pub(crate) use append::AppendFile;
+pub(crate) use cursor::Cursor;
 pub(crate) use merge::{Consumed, MemorySource, MergeInput, Merged, Wanted};
 pub(crate) use runs::{Kind, Run, Runs, RunsPlan, RunsWritten, look_up};
-pub(crate) use table::{Cursor, Key, Shape, Table, TableWriter};
+pub(crate) use table::{Key, Shape, Table, TableWriter};
 
 use crate::error::{At, Result};
 use std::fs::{self, File};

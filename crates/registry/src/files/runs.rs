@@ -107,6 +107,20 @@ impl Runs {
         tables.any(|run| run.table.filter().may_hold(key))
     }
 
+    /// The entries of a key in those tables that have one, newest first.
+    pub(crate) fn find(&self, key: u64) -> impl Iterator<Item = Result<Cursor>> + '_ {
+        let tables = self.tables.iter().map(|run| &run.table);
+        let likely = tables.filter(move |table| table.filter().may_hold(key));
+        likely.filter_map(move |table| {
+            let mut cursor = Cursor::new(table.clone());
+            match cursor.seek((key, 0)) {
+                Ok(true) if cursor.key().0 == key => Some(Ok(cursor)),
+                Ok(_) => None,
+                Err(error) => Some(Err(error)),
+            }
+        })
+    }
+
     /// All tables as one, oldest and newest combined, with `memory` in front.
     pub(crate) fn scan(&self, memory: Option<MemorySource>) -> Result<Merged> {
         let memory = memory.into_iter().map(MergeInput::Memory);

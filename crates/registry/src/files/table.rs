@@ -1,15 +1,13 @@
 //! An immutable sorted file: blocks of entries with checksums, and a sparse index and a filter that
-//! are held in RAM. Written streaming, read by cursors that move forward.
+//! are held in RAM. Written streaming, read by a `Cursor`.
 
 use crate::error::{At, RegistryError, Result};
 use crate::files::filter::Filter;
-use crate::wire::{Reader, put_u64, put_varint, varint_at};
+use crate::wire::{Reader, put_u64, put_varint};
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Sorts by the first word, then by the second.
 pub(crate) type Key = (u64, u64);
@@ -25,7 +23,7 @@ pub(crate) struct Shape {
 
 const BLOCK_BYTES: usize = 4 << 10;
 const MAGIC: &[u8; 8] = b"PORTTBL2";
-const BLOCK_HEADER_BYTES: usize = 8;
+pub(super) const BLOCK_HEADER_BYTES: usize = 8;
 /// End of the blocks, number of blocks, lines of the filter, number of entries.
 const FOOTER_WORDS: usize = 4;
 /// The words, a checksum of all that follows the blocks, the magic.
@@ -244,6 +242,18 @@ impl Table {
         &self.path
     }
 
+    pub(super) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    pub(super) fn blocks(&self) -> usize {
+        self.offsets.len()
+    }
+
+    pub(super) fn offset(&self, block: usize) -> u64 {
+        self.offsets[block]
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -261,7 +271,7 @@ impl Table {
         8 * (self.first_hi.len() + self.first_lo.len() + self.offsets.len()) + self.filter.bytes()
     }
 
-    fn first_key(&self, block: usize) -> Key {
+    pub(super) fn first_key(&self, block: usize) -> Key {
         let lo = if self.shape.wide {
             self.first_lo[block]
         } else {
@@ -271,7 +281,7 @@ impl Table {
     }
 
     /// The last block that may hold the key, among those from `from` on.
-    fn block_of(&self, key: Key, from: usize) -> usize {
+    pub(super) fn block_of(&self, key: Key, from: usize) -> usize {
         let blocks = self.offsets.len();
         let (mut low, mut high) = (from, blocks);
         // Callers ask in ascending order, so the block is mostly near: gallop, then halve.
@@ -292,7 +302,7 @@ impl Table {
         low
     }
 
-    fn read_block(&self, block: usize, into: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn read_block(&self, block: usize, into: &mut Vec<u8>) -> Result<()> {
         let start = self.offsets[block];
         let end = self
             .offsets
@@ -314,120 +324,5 @@ impl Table {
             return Err(damaged());
         }
         Ok(())
-    }
-}
-
-/// Walks a table forward.
-#[derive(Debug)]
-pub(crate) struct Cursor {
-    table: Arc<Table>,
-    /// The block after the one in `buffer`.
-    next_block: usize,
-    buffer: Vec<u8>,
-    position: usize,
-    key: Key,
-    value: Range<usize>,
-    /// Is there a current entry?
-    valid: bool,
-}
-
-impl Cursor {
-    /// Before the first entry: `advance` or `seek` first.
-    pub(crate) fn new(table: Arc<Table>) -> Self {
-        Self {
-            table,
-            next_block: 0,
-            buffer: Vec::new(),
-            position: 0,
-            key: (0, 0),
-            value: 0..0,
-            valid: false,
-        }
-    }
-
-    pub(crate) fn key(&self) -> Key {
-        self.key
-    }
-
-    pub(crate) fn value(&self) -> &[u8] {
-        &self.buffer[self.value.clone()]
-    }
-
-    /// To the next entry; false at the end.
-    #[inline]
-    pub(crate) fn advance(&mut self) -> Result<bool> {
-        if self.position == self.buffer.len() {
-            if self.next_block == self.table.offsets.len() {
-                self.valid = false;
-                return Ok(false);
-            }
-            self.load(self.next_block)?;
-        }
-        if self.read_entry().is_none() {
-            self.valid = false;
-            return Err(RegistryError::corrupt(
-                self.table.path(),
-                self.table.offsets[self.next_block - 1],
-                "a block's entries cannot be read",
-            ));
-        }
-        self.valid = true;
-        Ok(true)
-    }
-
-    /// To the first entry at or after `key`; false if there is none. Never moves back.
-    pub(crate) fn seek(&mut self, key: Key) -> Result<bool> {
-        if self.valid && self.key >= key {
-            return Ok(true);
-        }
-        let blocks = self.table.offsets.len();
-        if self.next_block < blocks && self.table.first_key(self.next_block) <= key {
-            let block = self.table.block_of(key, self.next_block);
-            self.load(block)?;
-        }
-        while self.advance()? {
-            if self.key >= key {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    fn load(&mut self, block: usize) -> Result<()> {
-        self.table.read_block(block, &mut self.buffer)?;
-        self.position = BLOCK_HEADER_BYTES;
-        self.next_block = block + 1;
-        self.key = (0, 0);
-        Ok(())
-    }
-
-    #[inline]
-    fn read_entry(&mut self) -> Option<()> {
-        let shape = self.table.shape;
-        let (step, mut at) = varint_at(&self.buffer, self.position)?;
-        let hi = self.key.0.checked_add(step)?;
-        let mut lo = 0;
-        if shape.wide {
-            let base = if step == 0 { self.key.1 } else { 0 };
-            let (step, end) = varint_at(&self.buffer, at)?;
-            lo = base.checked_add(step)?;
-            at = end;
-        }
-        let length = match shape.value_bytes {
-            Some(length) => length as usize,
-            None => {
-                let (length, end) = varint_at(&self.buffer, at)?;
-                at = end;
-                usize::try_from(length).ok()?
-            }
-        };
-        let end = at.checked_add(length)?;
-        if end > self.buffer.len() {
-            return None;
-        }
-        self.key = (hi, lo);
-        self.value = at..end;
-        self.position = end;
-        Some(())
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::by_id::IdMap;
 use crate::error::{RegistryError, Result};
-use crate::files::{Kind, MemorySource, Merged, Runs, Shape, look_up};
+use crate::files::{Kind, MemorySource, Merged, Runs, Shape};
 use crate::log::{put_pulse, put_robots, read_pulse, read_robots};
 use crate::settings::Limits;
 use crate::wire::{Reader, put_bytes, put_signed};
@@ -182,25 +182,22 @@ impl HostTable {
 
     /// All that is known of a host.
     pub(crate) fn load(&self, host: u64) -> Result<Option<HostState>> {
-        let mut known: Option<HostState> = None;
-        let mut add = |newer: HostState| match &mut known {
-            Some(state) => state.absorb(newer),
-            none => *none = Some(newer),
+        let mut states = Vec::new();
+        let recent = [Some(&self.news), self.frozen.as_deref()];
+        let recent = recent.into_iter().flatten();
+        states.extend(recent.filter_map(|news| news.get(&host)).cloned());
+        for found in self.runs.find(host) {
+            let found = found?;
+            states.push(HostState::decode(found.value()).ok_or_else(|| {
+                RegistryError::corrupt(found.table().path(), 0, "a host's record cannot be read")
+            })?);
+        }
+        let mut oldest_first = states.into_iter().rev();
+        let Some(mut known) = oldest_first.next() else {
+            return Ok(None);
         };
-        for run in self.runs.tables().into_iter().rev() {
-            look_up(&[run], [host].into_iter(), |table, _, value| {
-                add(HostState::decode(value).ok_or_else(|| {
-                    RegistryError::corrupt(table.path(), 0, "a host's record cannot be read")
-                })?);
-                Ok(())
-            })?;
-        }
-        for news in self.frozen.as_deref().into_iter().chain([&self.news]) {
-            if let Some(news) = news.get(&host) {
-                add(news.clone());
-            }
-        }
-        Ok(known)
+        oldest_first.for_each(|newer| known.absorb(newer));
+        Ok(Some(known))
     }
 
     pub(crate) fn news_bytes(&self) -> usize {

@@ -1,6 +1,7 @@
 //! One partition: a deterministic fold of its log (`fold`), turns for whoever crawls it (`turns`),
-//! and the work of getting both to disk (`upkeep`).
+//! and the work of getting both to disk (`upkeep`, `compaction`).
 
+mod compaction;
 mod fold;
 mod turns;
 mod upkeep;

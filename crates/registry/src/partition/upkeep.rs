@@ -1,9 +1,9 @@
 //! Getting the state to disk without stopping the crawl: looking up pending operations, writing
-//! what is in RAM to tables, committing checkpoints, merging tables. Long work is the merge threads';
-//! a partition has at most one merge of large tables under way, and one job of the other kinds.
+//! what is in RAM to tables, committing checkpoints. Long work is the merge threads'; a partition has
+//! at most one job of these kinds under way, beside a merge of tables (`compaction`).
 
 use crate::error::{At, RegistryError, Result};
-use crate::files::{Consumed, RunsPlan, RunsWritten, sync_dir};
+use crate::files::{Consumed, RunsWritten, sync_dir};
 use crate::frontier::frozen_source;
 use crate::hosts::hosts_source;
 use crate::log::Durable;
@@ -35,13 +35,13 @@ pub struct Tended {
 #[derive(Debug)]
 pub(super) struct Upkeep {
     durable: Arc<Durable>,
-    mergers: Mergers,
-    next_file: u64,
+    pub(super) mergers: Mergers,
+    pub(super) next_file: u64,
     /// Log folded since the last freeze.
     log_bytes: u64,
-    work: Work,
+    pub(super) work: Work,
     /// A merge of tables.
-    compaction: Option<Promise<Written>>,
+    pub(super) compaction: Option<Promise<Written>>,
     /// A checkpoint whose files are written but which may not be committed yet.
     uncommitted: Option<Checkpoint>,
     /// Tables that no checkpoint will name again.
@@ -49,7 +49,7 @@ pub(super) struct Upkeep {
 }
 
 #[derive(Debug)]
-enum Work {
+pub(super) enum Work {
     Idle,
     /// Finding the records of pending operations.
     Joining {
@@ -77,10 +77,10 @@ struct Checkpoint {
 
 /// By kind of table; those that nothing was to be done for are left out.
 #[derive(Debug, Default)]
-struct Written {
-    known: Option<RunsWritten>,
-    due: Option<RunsWritten>,
-    hosts: Option<RunsWritten>,
+pub(super) struct Written {
+    pub(super) known: Option<RunsWritten>,
+    pub(super) due: Option<RunsWritten>,
+    pub(super) hosts: Option<RunsWritten>,
 }
 
 impl Upkeep {
@@ -415,7 +415,7 @@ impl Partition {
         Ok(false)
     }
 
-    fn install_tables(&mut self, written: Written) -> Result<()> {
+    pub(super) fn install_tables(&mut self, written: Written) -> Result<()> {
         let obsolete = &mut self.upkeep.obsolete;
         let known = written.known.map(|runs| self.sieve.runs.install(runs));
         let due = written.due.map(|runs| self.frontier.runs.install(runs));
@@ -423,68 +423,6 @@ impl Partition {
         obsolete.extend([known, due, hosts].into_iter().flatten().flatten());
         // Other filters let other URLs through.
         self.retry_pending()
-    }
-
-    /// Has tables merged that have become too many. `consumed` must be of a state that is in every
-    /// checkpoint from now on.
-    fn start_compaction(&mut self, consumed: &HashMap<u64, Consumed>) -> Result<()> {
-        if self.upkeep.compaction.is_some() || self.read_only {
-            return Ok(());
-        }
-        let id = self.upkeep.next_file;
-        let known = self.sieve.runs.plan_compaction(id);
-        let due = self.frontier.runs.plan_compaction(id);
-        let hosts = self.hosts.runs.plan_compaction(id);
-        if known.is_none() && due.is_none() && hosts.is_none() {
-            return Ok(());
-        }
-        self.upkeep.next_file += 1;
-        let (dir, consumed) = (self.dir.clone(), consumed.clone());
-        let written = self.upkeep.mergers.patient.start_job(move || {
-            let merge = |plan: RunsPlan| plan.write(None, |_| None);
-            let merge_due = |plan: RunsPlan| plan.write(None, |id| consumed.get(&id).cloned());
-            let written = Written {
-                known: known.map(merge).transpose()?,
-                due: due.map(merge_due).transpose()?,
-                hosts: hosts.map(merge).transpose()?,
-            };
-            sync_dir(&dir)?;
-            Ok(written)
-        })?;
-        self.upkeep.compaction = Some(written);
-        Ok(())
-    }
-
-    fn poll_compaction(&mut self) -> Result<()> {
-        // Operations that are being looked up must not be overtaken by those that other filters would
-        // let through.
-        match &self.upkeep.compaction {
-            Some(compaction) if !matches!(self.upkeep.work, Work::Joining { .. }) => {
-                match compaction.poll() {
-                    None => Ok(()),
-                    Some(written) => self.install_compaction(written?),
-                }
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn finish_compaction(&mut self) -> Result<()> {
-        match &self.upkeep.compaction {
-            None => Ok(()),
-            Some(compaction) => {
-                let written = compaction.wait()?;
-                self.install_compaction(written)
-            }
-        }
-    }
-
-    fn install_compaction(&mut self, written: Written) -> Result<()> {
-        self.upkeep.compaction = None;
-        if let Some(due) = &written.due {
-            self.frontier.replaced(due.merged(), due.id());
-        }
-        self.install_tables(written)
     }
 
     /// Is the log safe up to the checkpoint's position, and all that was forwarded from there?

@@ -1,0 +1,71 @@
+//! Merging tables in the background, one merge of a partition at a time, while its owner goes on.
+
+use crate::error::Result;
+use crate::files::{Consumed, RunsPlan, sync_dir};
+use crate::partition::Partition;
+use crate::partition::upkeep::{Work, Written};
+use std::collections::HashMap;
+
+impl Partition {
+    /// Has tables merged that have become too many. `consumed` must be of a state that is in every
+    /// checkpoint from now on.
+    pub(super) fn start_compaction(&mut self, consumed: &HashMap<u64, Consumed>) -> Result<()> {
+        if self.upkeep.compaction.is_some() || self.read_only {
+            return Ok(());
+        }
+        let id = self.upkeep.next_file;
+        let known = self.sieve.runs.plan_compaction(id);
+        let due = self.frontier.runs.plan_compaction(id);
+        let hosts = self.hosts.runs.plan_compaction(id);
+        if known.is_none() && due.is_none() && hosts.is_none() {
+            return Ok(());
+        }
+        self.upkeep.next_file += 1;
+        let (dir, consumed) = (self.dir.clone(), consumed.clone());
+        let written = self.upkeep.mergers.patient.start_job(move || {
+            let merge = |plan: RunsPlan| plan.write(None, |_| None);
+            let merge_due = |plan: RunsPlan| plan.write(None, |id| consumed.get(&id).cloned());
+            let written = Written {
+                known: known.map(merge).transpose()?,
+                due: due.map(merge_due).transpose()?,
+                hosts: hosts.map(merge).transpose()?,
+            };
+            sync_dir(&dir)?;
+            Ok(written)
+        })?;
+        self.upkeep.compaction = Some(written);
+        Ok(())
+    }
+
+    pub(super) fn poll_compaction(&mut self) -> Result<()> {
+        // Operations that are being looked up must not be overtaken by those that other filters would
+        // let through.
+        match &self.upkeep.compaction {
+            Some(compaction) if !matches!(self.upkeep.work, Work::Joining { .. }) => {
+                match compaction.poll() {
+                    None => Ok(()),
+                    Some(written) => self.install_compaction(written?),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn finish_compaction(&mut self) -> Result<()> {
+        match &self.upkeep.compaction {
+            None => Ok(()),
+            Some(compaction) => {
+                let written = compaction.wait()?;
+                self.install_compaction(written)
+            }
+        }
+    }
+
+    fn install_compaction(&mut self, written: Written) -> Result<()> {
+        self.upkeep.compaction = None;
+        if let Some(due) = &written.due {
+            self.frontier.replaced(due.merged(), due.id());
+        }
+        self.install_tables(written)
+    }
+}
