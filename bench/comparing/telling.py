@@ -22,7 +22,7 @@ def full(results, web, missing, versions, command):
         "|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     lines += [row(result) for result in results]
-    notes = [note for result in results if (note := footnote(result))]
+    notes = dict.fromkeys(note for result in results if (note := footnote(result)))
     if notes:
         lines += ["", *notes]
     if missing:
@@ -78,22 +78,21 @@ def coverage(result):
 
 
 def footnote(result):
-    who = f"{result['crawler']} ({result['stores']})"
     if result["stopped_by_time"]:
-        return f"¹ {who} was stopped after {result['limit_s']:.0f} s: its coverage says nothing."
+        return f"¹ Stopped after {result['limit_s']:.0f} s, so this says how far it came, not what it leaves out."
     if result["exit_code"] != 0:
-        return f"{who} ended with code {result['exit_code']}."
+        return f"{result['crawler']} ({result['stores']}) ended with code {result['exit_code']}."
     return None
 
 
-def update(file, text):
+def update(file, text, begin=BEGIN, end=END):
     """Puts the text between the markers of a file."""
     path = Path(file)
     old = path.read_text() if path.exists() else ""
-    if BEGIN not in old or END not in old:
-        raise SystemExit(f"{file} has no lines '{BEGIN}' and '{END}' to write between")
-    before, rest = old.split(BEGIN, 1)
-    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END, 1)[1]}")
+    if begin not in old or end not in old:
+        raise SystemExit(f"{file} has no lines '{begin}' and '{end}' to write between")
+    before, rest = old.split(begin, 1)
+    path.write_text(f"{before}{begin}\n{text}\n{end}{rest.split(end, 1)[1]}")
 
 
 def machine():

@@ -165,14 +165,9 @@ fn tell(arguments: &BenchCrawlArguments, report: &Report, verdict: &Verdict) {
         "  {:>8.1} µs CPU a page, of which",
         micros(report.cpu_seconds)
     );
-    let known: f64 = report.stages.values().sum();
     for (name, seconds) in &report.stages {
         println!("  {:>8.1}    {name}", micros(*seconds));
     }
-    println!(
-        "  {:>8.1}    sockets, kernel and all else",
-        micros(report.cpu_seconds - known)
-    );
     println!("  {:>8} peak resident memory", bytes(report.peak_rss_bytes));
     println!(
         "  {:>8} of archive, {} a page",
