@@ -210,6 +210,11 @@ pub(crate) fn excuse(graph: &WebGraph, cell: &Cell, tolerance: f64) -> String {
         impossible(bound.bytes, "bytes", &bound.heaviest_by_bytes)
     } else if bound.requests > tolerance {
         impossible(bound.requests, "requests", &bound.heaviest_by_requests)
+    } else if bound.both > tolerance {
+        format!(
+            "{missed}. None can be: no division keeps bytes and requests both within {:.1} %.",
+            100.0 * bound.both
+        )
     } else {
         format!("{missed}; no better one was found, which does not say that there is none.")
     }

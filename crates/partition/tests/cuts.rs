@@ -162,6 +162,8 @@ proptest! {
             let bound = bounds(&graph, unit, parts);
             prop_assert!(measure.bytes_imbalance >= bound.bytes - 1e-9);
             prop_assert!(measure.request_imbalance >= bound.requests - 1e-9);
+            let worse = measure.request_imbalance.max(measure.bytes_imbalance);
+            prop_assert!(worse >= bound.both - 1e-6, "{worse} {bound:?}");
             prop_assert_eq!(cutter.cut(&settings).expect("again"), cut);
         }
     }

@@ -10,7 +10,11 @@ use std::path::Path;
 const ORDERS: [&str; 5] = ["breadth", "backlinks", "opic", "site-indegree", "pagerank"];
 
 fn web() -> WebSpec {
-    let mut spec = WebSpec::small().with_hosts(4).with_pages_per_host(250);
+    // Answers take a while, so that what a page links to is known before the next is chosen.
+    let mut spec = WebSpec::small()
+        .with_hosts(4)
+        .with_pages_per_host(200)
+        .with_latency_ms(12.0);
     spec.links.per_page = 12;
     spec.links.off_host_share = 0.3;
     spec
@@ -74,13 +78,13 @@ fn steps_back(crawled: &Crawled) -> usize {
 
 #[test]
 fn breadth_first_is_first_come_first_served() {
-    let site = Site::serve(web().with_hosts(1).with_pages_per_host(400));
+    let site = Site::serve(web().with_hosts(1).with_pages_per_host(250));
     let none = Path::new("");
     let breadth = crawl(&site, "breadth", none, &site.path("breadth"));
-    assert!(breadth.sequence.len() > 300);
+    assert!(breadth.sequence.len() > 200);
     assert_eq!(steps_back(&breadth), 0);
     let backlinks = crawl(&site, "backlinks", none, &site.path("backlinks"));
-    assert!(steps_back(&backlinks) > 30, "{}", steps_back(&backlinks));
+    assert!(steps_back(&backlinks) > 10, "{}", steps_back(&backlinks));
 }
 
 #[test]
@@ -95,7 +99,7 @@ fn every_order_is_its_own() {
         .iter()
         .map(|page| text(page, "url").to_owned())
         .collect();
-    assert!(ranked.len() > 900, "{}", ranked.len());
+    assert!(ranked.len() > 700, "{}", ranked.len());
     let best: BTreeSet<&String> = ranked.iter().take(ranked.len() / 10).collect();
 
     let pages: BTreeSet<&String> = learnt.sequence.iter().collect();
@@ -120,7 +124,7 @@ fn every_order_is_its_own() {
         }
     }
     println!("pages fetched after deeper ones of their host: {back:?}");
-    assert!(ORDERS.iter().all(|order| back["breadth"] <= back[order]));
+    assert!(back["breadth"] < back["backlinks"] && back["breadth"] < back["pagerank"]);
     // Who knows the last session's ranks finds what matters sooner than who knows nothing.
     println!("of the best tenth, in the first fifth: {best_found_early:?}");
     assert!(

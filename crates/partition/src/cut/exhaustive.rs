@@ -5,8 +5,8 @@ use super::CutGraph;
 
 /// Above this many, trying everything is hopeless.
 pub(super) const MAX_VERTICES: usize = 64;
-/// About a tenth of a second.
-const MAX_STEPS: u64 = 3_000_000;
+/// Some hundredths of a second.
+const MAX_STEPS: u64 = 500_000;
 
 /// What trying everything came to.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::Unit;
+use super::{Unit, joint};
 use crate::graph::WebGraph;
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -49,7 +49,7 @@ impl Measure {
     }
 }
 
-fn imbalance(loads: &[[u64; 2]], weight: usize) -> f64 {
+pub(super) fn imbalance(loads: &[[u64; 2]], weight: usize) -> f64 {
     let total: u64 = loads.iter().map(|load| load[weight]).sum();
     let most = loads.iter().map(|load| load[weight]).max().unwrap_or(0);
     if total == 0 {
@@ -63,6 +63,8 @@ fn imbalance(loads: &[[u64; 2]], weight: usize) -> f64 {
 pub struct Bound {
     pub bytes: f64,
     pub requests: f64,
+    /// For the worse of both at once, which may be more than either alone allows.
+    pub both: f64,
     pub heaviest_by_bytes: String,
     pub heaviest_by_requests: String,
 }
@@ -109,6 +111,9 @@ pub fn bounds(graph: &WebGraph, unit: Unit, parts: u16) -> Bound {
     Bound {
         bytes,
         requests,
+        both: joint::least_tolerance(&weights, parts)
+            .max(bytes)
+            .max(requests),
         heaviest_by_bytes,
         heaviest_by_requests,
     }

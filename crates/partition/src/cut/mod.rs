@@ -4,6 +4,7 @@
 mod balance;
 mod dset;
 mod exhaustive;
+mod joint;
 mod measure;
 mod multilevel;
 mod search;

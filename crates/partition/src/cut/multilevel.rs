@@ -7,6 +7,7 @@ use metis::option::{NCuts, Seed};
 
 use super::balance::Balancer;
 use super::exhaustive::{MAX_VERTICES, Tried, divide};
+use super::measure::imbalance;
 use super::{CutGraph, CutSettings, Unit, search};
 use crate::error::{GraphError, Result};
 use crate::graph::WebGraph;
@@ -30,13 +31,50 @@ pub(super) fn cut(graph: &CutGraph, settings: &CutSettings) -> Result<Vec<u16>> 
     {
         return Ok(found);
     }
-    Ok(search::search(
-        graph,
-        limits,
-        parts,
-        Some(&found),
-        settings.seed,
-    ))
+    let found = search::search_thoroughly(graph, limits, parts, Some(&found), settings.seed);
+    if graph.vertices() > MAX_EVEN_VERTICES
+        || search::worth(graph, limits, parts, &found).excess == 0.0
+    {
+        return Ok(found);
+    }
+    Ok(as_even_as_can_be(graph, settings, found))
+}
+
+/// Up to so many vertices, what cannot be within the tolerance is at least made as even as can be found.
+const MAX_EVEN_VERTICES: usize = 512;
+/// Halvings of the interval between the tolerance and what was found.
+const HALVINGS: usize = 6;
+
+/// Where the tolerance is out of reach: the worse of both imbalances as low as a search finds it.
+fn as_even_as_can_be(graph: &CutGraph, settings: &CutSettings, mut found: Vec<u16>) -> Vec<u16> {
+    let parts = settings.parts;
+    let worse = |part_of: &[u16]| {
+        let mut loads = vec![[0_u64; 2]; usize::from(parts)];
+        for (weight, &part) in graph.weights.iter().zip(part_of) {
+            loads[usize::from(part)][0] += weight[0];
+            loads[usize::from(part)][1] += weight[1];
+        }
+        (0..2)
+            .map(|kind| imbalance(&loads, kind))
+            .fold(0.0, f64::max)
+    };
+    let (mut low, mut high) = (settings.tolerance, worse(&found));
+    for _ in 0..HALVINGS {
+        let middle = (low + high) / 2.0;
+        let limits = limits_of(graph, parts, middle);
+        let tried = search::search(graph, limits, parts, Some(&found), settings.seed);
+        let reached = worse(&tried);
+        if reached < high {
+            (found, high) = (tried, reached);
+        }
+        if high > middle {
+            low = middle;
+        }
+        if high <= low {
+            break;
+        }
+    }
+    found
 }
 
 fn cut_unless_heavy(graph: &CutGraph, settings: &CutSettings) -> Result<Vec<u16>> {

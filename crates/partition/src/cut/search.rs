@@ -9,7 +9,7 @@ use crate::synthetic::Dice;
 /// Larger graphs have enough light vertices for the balancer.
 pub(super) const MAX_VERTICES: usize = 4_096;
 /// Searches from different starts, as long as none ends within the limits.
-const MAX_TRIES: u64 = 8;
+const MAX_TRIES: u64 = 4;
 /// Steps of one search: so many for each vertex and part, within these bounds.
 const STEPS_A_PLACE: usize = 300;
 const MIN_STEPS: usize = 20_000;
@@ -66,11 +66,28 @@ pub(super) fn search(
             return best;
         }
     }
-    if let Tried::Found(mut found) = divide(graph, limits, parts) {
-        fill_empty(&mut found, parts);
-        return Search::new(graph, limits, parts, found).run(&mut Dice::of(seed, MAX_TRIES));
-    }
     best
+}
+
+/// A search that, where it ends outside the limits, tries every division of few vertices.
+pub(super) fn search_thoroughly(
+    graph: &CutGraph,
+    limits: [u64; 2],
+    parts: u16,
+    start: Option<&[u16]>,
+    seed: u64,
+) -> Vec<u16> {
+    let best = search(graph, limits, parts, start, seed);
+    if worth(graph, limits, parts, &best).excess == 0.0 {
+        return best;
+    }
+    match divide(graph, limits, parts) {
+        Tried::Found(mut found) => {
+            fill_empty(&mut found, parts);
+            Search::new(graph, limits, parts, found).run(&mut Dice::of(seed, MAX_TRIES))
+        }
+        Tried::None | Tried::Unknown => best,
+    }
 }
 
 /// A division within the limits may leave parts empty; what fits beside others fits alone.
@@ -304,7 +321,7 @@ mod tests {
                 Tried::None => assert!(!possible, "given up too soon"),
                 Tried::Unknown => panic!("so few can be tried"),
             }
-            let part_of = search(&graph, limits, parts, None, 1);
+            let part_of = search_thoroughly(&graph, limits, parts, None, 1);
             let worth = worth(&graph, limits, parts, &part_of);
             assert!(possible || worth.excess > 0.0, "better than possible");
             there += u32::from(possible);

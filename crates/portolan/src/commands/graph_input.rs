@@ -1,5 +1,6 @@
 //! What the commands that work on a graph share: reading it, saying what was odd, lining up tables.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use portolan_crawl::Crawl;
@@ -12,7 +13,21 @@ use crate::failure::Failure;
 impl From<GraphError> for Failure {
     fn from(error: GraphError) -> Self {
         match error {
-            GraphError::Request(_) | GraphError::Input { .. } => Failure::usage(error),
+            GraphError::Request(_) | GraphError::Input { .. } | GraphError::Damaged { .. } => {
+                Failure::usage(error)
+            }
+            // A file that is not there, or is cut: name another one.
+            GraphError::Io { ref source, .. }
+                if matches!(
+                    source.kind(),
+                    ErrorKind::NotFound
+                        | ErrorKind::UnexpectedEof
+                        | ErrorKind::InvalidData
+                        | ErrorKind::InvalidInput
+                ) =>
+            {
+                Failure::usage(error)
+            }
             other => Failure::failed(other),
         }
     }

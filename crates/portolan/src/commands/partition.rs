@@ -90,6 +90,7 @@ fn tell(
     let possible = bound.bytes.max(bound.requests) <= settings.tolerance;
     let divisible = match within {
         true => Some(true),
+        false if bound.both > settings.tolerance => Some(false),
         false => is_divisible(graph, settings.unit, settings.parts, settings.tolerance),
     };
     if arguments.json {
@@ -145,7 +146,12 @@ fn tell(
     );
     if !within && settings.method == Method::Graph {
         let limit = percent(settings.tolerance);
-        if possible && divisible == Some(false) {
+        if possible && bound.both > settings.tolerance {
+            println!(
+                "not within {limit} %, and nothing can be: no division keeps bytes and requests both within {} %",
+                percent(bound.both)
+            );
+        } else if possible && divisible == Some(false) {
             println!(
                 "not within {limit} %, and nothing can be: every division of the {}s into {} parts was tried",
                 settings.unit.name(),
