@@ -161,7 +161,9 @@ impl ModelPartition {
                 });
             known.count += 1;
             let order = self.order;
-            known.score = order.credit(host_of(link.url), known.score, links.vote());
+            if known.visit.is_none() {
+                known.score = order.credit(host_of(link.url), known.score, links.vote());
+            }
             match link.verdict {
                 Verdict::Crawl { priority } if known.arrival == arrival => {
                     known.priority = priority;
@@ -211,7 +213,11 @@ impl ModelPartition {
             attempts: 0,
             visit: None,
         });
-        known.visit = Some(visit.clone());
+        // A record has room for one of the two: what is due again goes on with its score.
+        if !matches!(visit.outcome, Outcome::Retry(_)) || !self.order.keeps_score() {
+            known.visit = Some(visit.clone());
+            known.score = 0;
+        }
         (known.state, known.reason) = match visit.outcome {
             Outcome::Fetched => (State::Visited, None),
             Outcome::Failed(reason) => (State::Failed, Some(reason)),
