@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const META: &str = "meta";
-const META_HEAD: &str = "portolan registry 1, partitions ";
+/// The number is that of the format of all files; another one cannot be read.
+const META_HEAD: &str = "portolan registry 2, partitions ";
 /// Follows where the order is not the default one.
 const META_ORDER: &str = ", order ";
 
@@ -129,8 +130,10 @@ pub(crate) fn read_meta(dir: &Path) -> Result<(u16, Order)> {
         let number = number.parse().ok().filter(|&number| number > 0)?;
         Some((number, Order::from_name(order)?))
     };
-    parse(&text)
-        .ok_or_else(|| RegistryError::corrupt(&path, 0, "it is not a registry's description"))
+    parse(&text).ok_or_else(|| {
+        let what = "it does not describe a registry of this version of Portolan";
+        RegistryError::corrupt(&path, 0, what)
+    })
 }
 
 /// The number of partitions and the order of queues are settled when a registry is made.
