@@ -71,9 +71,15 @@ def run(web, command, folder, limit_s, environment):
             cwd=folder, env={**os.environ, **environment}, start_new_session=True,
         )  # fmt: skip
         memory = Memory(process.pid)
-        status, usage, stopped = wait(process.pid, limit_s)
+        try:
+            status, usage, stopped = wait(process.pid, limit_s)
+        except BaseException:
+            # Interrupted: it is in a session of its own and would go on alone.
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        finally:
+            memory.end()
         seconds = time.monotonic() - begun
-    memory.end()
     process.returncode = os.waitstatus_to_exitcode(status)
     verdict = web.ask("verdict")
     cpu_s = usage.ru_utime + usage.ru_stime

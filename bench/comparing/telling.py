@@ -54,7 +54,6 @@ def short(results, web, command):
 def row(result):
     witness = result["witness"]
     cpu = result["cpu_us_per_page"]
-    against = witness["forbidden"] + witness["before_robots"]
     cells = [
         result["crawler"],
         result["stores"],
@@ -63,7 +62,7 @@ def row(result):
         f"{result['peak_rss_bytes'] / 2**20:,.0f} MB",
         coverage(result),
         f"{witness['repeats']:,}",
-        f"{against:,}",
+        f"{witness['forbidden']:,} + {witness['before_robots']:,}",
         f"{witness['most_connections_on_a_host']:,}",
     ]
     return "| " + " | ".join(cells) + " |"
