@@ -48,6 +48,8 @@ def short(results, web, command):
         "|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     lines += ["|".join(row(result).split("|")[:-2]) + "|" for result in results]
+    notes = dict.fromkeys(note for result in results if (note := footnote(result)))
+    lines += ["", *notes, "Against robots.txt: requests for forbidden pages + to hosts whose robots.txt was not asked for."]
     return "\n".join(lines)
 
 
