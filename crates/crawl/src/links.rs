@@ -15,7 +15,6 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::division::Division;
 use crate::mapper::NameDrop;
 use crate::scope::Scope;
-use crate::shared::Shared;
 
 /// Room made beforehand for a packed link, and for the links of a page to one other partition.
 const USUAL_LINK_BYTES: usize = 64;

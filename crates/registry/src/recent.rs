@@ -283,7 +283,7 @@ mod tests {
         Record {
             arrival: n,
             text: MAX_NUMBER - n,
-            mark: if n % 3 == 0 {
+            mark: if n.is_multiple_of(3) {
                 Mark::Score(n as u32 / 2)
             } else {
                 Mark::Visit(n / 2)
