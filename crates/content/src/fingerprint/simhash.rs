@@ -137,12 +137,23 @@ impl Simhash {
             }
             // Not `<=`: a word that touches the limit may go on behind it.
             if end >= limit {
-                return Taken { bytes: start, cut };
+                if cut {
+                    return Taken { bytes: start, cut };
+                }
+                self.begin_word(&block[start..limit]);
+                return Taken { bytes: limit, cut };
             }
             self.push_word(hash_in_block(block, start, end));
             starts &= starts - 1;
             ends &= ends - 1;
         }
+    }
+
+    /// Takes ASCII letters and digits that begin a word.
+    fn begin_word(&mut self, letters: &[u8]) {
+        let kept = letters.len().min(MAX_WORD_BYTES);
+        self.word[..kept].copy_from_slice(&letters[..kept]);
+        self.word_len = kept;
     }
 
     /// Takes the characters of three bytes that `text` starts with, and returns how many bytes they are.
@@ -253,7 +264,7 @@ const WORD_LOAD: usize = 16;
 
 /// What came of a block.
 struct Taken {
-    /// Words that ended, and what separates them.
+    /// Words, and what separates them.
     bytes: usize,
     /// Nothing but the block's length ended it.
     cut: bool,
