@@ -1,6 +1,6 @@
 //! From settings to the rooms' own settings and parts. The one place where parts are made.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portolan_archive::ArchiveSettings;
@@ -13,6 +13,7 @@ use portolan_net::{
 use portolan_partition::RankTable;
 use portolan_registry::RegistrySettings;
 
+use crate::directory::RANKS_FILE;
 use crate::error::CrawlError;
 use crate::settings::{Compression, FrontierOrder, MAX_PARTITIONS, Settings};
 
@@ -71,12 +72,18 @@ fn order(settings: &Settings) -> Order {
     }
 }
 
-/// What pages' links are worth to the frontier.
-pub(crate) fn ranker(settings: &Settings) -> Result<Arc<dyn Ranker>, CrawlError> {
+/// What pages' links are worth to the frontier. `dir` is the crawl that goes on, if one does: with its own
+/// copy of the ranks.
+pub(crate) fn ranker(
+    settings: &Settings,
+    dir: Option<&Path>,
+) -> Result<Arc<dyn Ranker>, CrawlError> {
     let wrong = |error| CrawlError::Input(format!("frontier.ranks: {error}"));
     match settings.frontier.order {
         FrontierOrder::Pagerank => {
-            let table = RankTable::open(Path::new(&settings.frontier.ranks)).map_err(wrong)?;
+            let kept = dir.map(|dir| dir.join(RANKS_FILE)).filter(|p| p.exists());
+            let path = kept.unwrap_or_else(|| PathBuf::from(&settings.frontier.ranks));
+            let table = RankTable::open(&path).map_err(wrong)?;
             Ok(Arc::new(table))
         }
         _ => Ok(Arc::new(order(settings))),

@@ -55,7 +55,7 @@ impl Extractor {
             sorter: LinkSorter::new(
                 canonicalizer.clone(),
                 Arc::new(Division::by_hash(partitions)),
-                assembly::ranker(settings)?,
+                assembly::ranker(settings, None)?,
                 NameDrop::new(names),
             ),
             canonicalizer,

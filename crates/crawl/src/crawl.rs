@@ -108,9 +108,8 @@ impl Crawl {
         assembly::connector(&plan.settings, &seeds)?;
         let archive_settings = assembly::archive(&plan.settings);
         RecordBuilder::new(&archive_settings, 0)?;
-        let ranker = assembly::ranker(&plan.settings)?;
-
         let resumed = Self::exists(&plan.dir);
+        let ranker = assembly::ranker(&plan.settings, resumed.then_some(&*plan.dir))?;
         let chosen = Chosen::of(&plan.settings, resumed.then_some(&plan.dir))?;
         let dir = directory::prepare(&plan.dir, resumed)?;
         if resumed {
@@ -121,6 +120,7 @@ impl Crawl {
             // What the crawl is to be is durable before anything else: killed at any later moment,
             // it can go on.
             chosen.remember(&dir)?;
+            directory::remember_ranks(&dir, &plan.settings)?;
             directory::remember(&dir, &seeds, &plan.settings)?;
         }
         let opened = Registry::open(

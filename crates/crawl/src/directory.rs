@@ -8,12 +8,14 @@ use portolan_model::CanonicalUrl;
 
 use crate::division::DIVISION_DIR;
 use crate::error::CrawlError;
-use crate::settings::Settings;
+use crate::settings::{FrontierOrder, Settings};
 
 /// The settings that a crawl runs with. A directory that has them holds a crawl.
 pub(crate) const SETTINGS_FILE: &str = "crawl.toml";
 /// Every seed that was ever given, one a line; the registry knows them once they are logged.
 const SEEDS_FILE: &str = "seeds.txt";
+/// The rank table that the crawl began with, where its order needs one.
+pub(crate) const RANKS_FILE: &str = "ranks";
 /// Ends the name of a file that is being written.
 const UNFINISHED: &str = ".new";
 
@@ -24,12 +26,12 @@ pub(crate) fn prepare(dir: &Path, resumed: bool) -> Result<PathBuf, CrawlError> 
         source,
     };
     if !resumed && dir.exists() {
-        // A crawl that was killed before it began leaves its seeds and its part vector at most.
+        // A crawl that was killed before it began leaves its seeds, its part vector and its ranks at most.
         let is_foreign = |entry: std::io::Result<std::fs::DirEntry>| {
             entry.is_ok_and(|e| {
                 let name = e.file_name();
                 let name = name.to_string_lossy();
-                name.trim_end_matches(UNFINISHED) != SEEDS_FILE
+                ![SEEDS_FILE, RANKS_FILE].contains(&name.trim_end_matches(UNFINISHED))
                     && name != DIVISION_DIR
                     && name != format!("{SETTINGS_FILE}{UNFINISHED}")
             })
@@ -67,6 +69,27 @@ pub(crate) fn remembered_seeds(dir: &Path) -> Result<Vec<CanonicalUrl>, CrawlErr
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(source) => Err(CrawlError::File { path, source }),
     }
+}
+
+/// Keep what the settings name beside them, so that the crawl can go on when it is gone.
+pub(crate) fn remember_ranks(dir: &Path, settings: &Settings) -> Result<(), CrawlError> {
+    if settings.frontier.order != FrontierOrder::Pagerank {
+        return Ok(());
+    }
+    let (path, new) = (
+        dir.join(RANKS_FILE),
+        dir.join(format!("{RANKS_FILE}{UNFINISHED}")),
+    );
+    let copy = || {
+        std::fs::copy(&settings.frontier.ranks, &new)?;
+        std::fs::File::open(&new)?.sync_all()?;
+        std::fs::rename(&new, &path)?;
+        std::fs::File::open(dir)?.sync_all()
+    };
+    copy().map_err(|source| CrawlError::File {
+        path: path.clone(),
+        source,
+    })
 }
 
 /// Replace a small file as a whole: the old one or the new one is there, whatever happens.

@@ -123,6 +123,13 @@ fn every_order_is_its_own() {
             assert!(order == other || sequence != others, "{order} is {other}");
         }
     }
+    // It has its own copy of the ranks.
+    std::fs::remove_file(&ranks).expect("it was written");
+    run(portolan()
+        .arg("crawl")
+        .arg("--out")
+        .arg(site.path("pagerank")))
+    .succeeded();
     println!("pages fetched after deeper ones of their host: {back:?}");
     assert!(back["breadth"] < back["backlinks"] && back["breadth"] < back["pagerank"]);
     // Who knows the last session's ranks finds what matters sooner than who knows nothing.
