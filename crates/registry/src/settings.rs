@@ -35,7 +35,7 @@ impl Default for RegistrySettings {
         Self {
             partitions: 4,
             order: Order::default(),
-            memory_bytes: 192 << 20,
+            memory_bytes: 128 << 20,
             checkpoint_log_bytes: 64 << 20,
             keep_log: false,
             hosts_in_ram: 250_000,
