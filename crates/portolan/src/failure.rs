@@ -3,6 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use crate::output::noteln;
 use portolan_crawl::CrawlError;
 
 /// The person has to change something.
@@ -33,8 +34,14 @@ impl Failure {
     }
 
     pub(crate) fn report(self) -> ExitCode {
-        eprintln!("portolan: {}", self.sentence);
+        noteln!("portolan: {}", self.sentence);
         ExitCode::from(self.code)
+    }
+
+    /// Ends the program, where nobody is left to return to.
+    pub(crate) fn exit(self) -> ! {
+        noteln!("portolan: {}", self.sentence);
+        std::process::exit(self.code.into())
     }
 }
 

@@ -1,13 +1,16 @@
 //! The `portolan` binary: what the user typed becomes what the rooms need.
 //!
 //! Layout: `arguments`, `arguments_bench` and `arguments_graph` (the command line), `commands/` (one file for each command), `terminal`
-//! (progress and figures for people), `failure` (one sentence and an exit code).
+//! (progress and figures for people), `output` (what is said, and where), `failure` (one sentence and an exit code).
+
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod arguments;
 mod arguments_bench;
 mod arguments_graph;
 mod commands;
 mod failure;
+mod output;
 mod terminal;
 
 use std::process::ExitCode;

@@ -4,6 +4,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use crate::output::{note, noteln};
 use portolan_crawl::Progress;
 use portolan_crawl::report::{bytes, duration, thousands};
 
@@ -41,8 +42,8 @@ impl Display {
     pub(crate) fn say(&self, sentence: &str) {
         match self.mode {
             Mode::Quiet => {}
-            Mode::Plain => eprintln!("{sentence}"),
-            Mode::Live => eprintln!("\r\x1b[2K{sentence}"),
+            Mode::Plain => noteln!("{sentence}"),
+            Mode::Live => noteln!("\r\x1b[2K{sentence}"),
         }
     }
 
@@ -57,8 +58,8 @@ impl Display {
         }
         let line = line(now, self.last.as_ref());
         match self.mode {
-            Mode::Live => eprint!("\r\x1b[2K{line}"),
-            _ => eprintln!("{line}"),
+            Mode::Live => note!("\r\x1b[2K{line}"),
+            _ => noteln!("{line}"),
         }
         let _ = std::io::stderr().flush();
         self.shown = Instant::now();
@@ -68,7 +69,7 @@ impl Display {
     /// Clear the live line, so that the report starts on a clean one.
     pub(crate) fn end(&self) {
         if self.mode == Mode::Live {
-            eprint!("\r\x1b[2K");
+            note!("\r\x1b[2K");
             let _ = std::io::stderr().flush();
         }
     }

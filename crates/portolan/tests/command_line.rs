@@ -269,24 +269,6 @@ fn a_crawl_can_be_asked_while_it_runs_and_afterwards() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_failure() {
-    let site = Site::serve(WebSpec::small().with_hosts(8).with_pages_per_host(200));
-    run(&mut site.crawl()).succeeded();
-    for arguments in [&["urls"][..], &["links", "--json"], &["warc", "list"]] {
-        let mut child = portolan()
-            .args(arguments)
-            .arg(site.out())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary runs");
-        drop(child.stdout.take());
-        let ran = finish(child, Instant::now());
-        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{arguments:?}");
-    }
-}
-
-#[test]
 fn seeds_come_from_a_file_or_standard_input() {
     let site = small();
     let list = "# hosts\r\nhttp://h0.sim.test/\r\n\r\n  h1.sim.test  \n";
@@ -366,4 +348,64 @@ fn every_kind_of_scope() {
         "{prefix:?}"
     );
     assert!(site.witness().report().is_clean() || site.witness().report().repeats > 0);
+}
+
+/// A pipe that nobody reads any more, as `| head` leaves it.
+fn nobody() -> Stdio {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    writer.into()
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let site = small();
+    let mut crawl = site.crawl();
+    crawl.stdout(nobody()).stderr(nobody());
+    let ended = crawl.status().expect("portolan starts");
+    assert_eq!(ended.code(), Some(0), "the crawl goes on unheard");
+    let status = site.ask(&["status", "--json"]).succeeded().json();
+    assert_eq!(number(&status, "urls_due"), 0);
+
+    let out = site.out().display().to_string();
+    let questions: &[&[&str]] = &[
+        &["status", &out],
+        &["urls", &out],
+        &["links", &out, "--json"],
+        &["graph", &out],
+        &["partition", &out, "--parts", "2", "--by", "page"],
+        &[
+            "partition",
+            &out,
+            "--compare",
+            "--parts",
+            "2",
+            "--runs",
+            "1",
+        ],
+        &["order", &out, "--compare"],
+        &["rank", &out],
+        &["warc", "list", &out],
+        &["config"],
+        &["--help"],
+    ];
+    for &question in questions {
+        let mut command = portolan();
+        let asked = command.args(question).stdout(nobody()).output();
+        let asked = asked.expect("portolan starts");
+        let said = String::from_utf8_lossy(&asked.stderr);
+        assert_eq!(asked.status.code(), Some(0), "{question:?}: {said}");
+        assert!(!said.contains("panicked"), "{question:?}: {said}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn output_that_cannot_be_written_is_a_failure() {
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let full = full.expect("/dev/full");
+    let mut command = portolan();
+    let asked = command.arg("config").stdout(full).output();
+    let asked = asked.expect("portolan starts");
+    assert_eq!(asked.status.code(), Some(1));
 }

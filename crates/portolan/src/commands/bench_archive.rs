@@ -19,6 +19,7 @@ use super::bench::{load_average, scratch};
 use super::{bench_pages, warc};
 use crate::arguments_bench::BenchArchiveArguments;
 use crate::failure::Failure;
+use crate::output::sayln;
 
 /// Pages that are made durable together, as in a crawl of a few thousand pages a second.
 const PAGES_PER_SYNC: u64 = 200;
@@ -205,10 +206,10 @@ fn tell(arguments: &BenchArchiveArguments, sum: &Sum) {
             "compression_level": arguments.compression_level, "archive_bytes": sum.archive_bytes,
             "digests_checked": sum.digests, "stages": stages, "load_average": load_average(),
         });
-        println!("{value}");
+        sayln!("{value}");
         return;
     }
-    println!(
+    sayln!(
         "{} pages of {}, level {}: {} of archive, {} digests right, load of the machine {}",
         thousands(sum.pages),
         bytes(sum.body_bytes / sum.pages),
@@ -217,8 +218,8 @@ fn tell(arguments: &BenchArchiveArguments, sum: &Sum) {
         thousands(sum.digests),
         load_average()
     );
-    println!("  µs CPU a page      MB/s");
+    sayln!("  µs CPU a page      MB/s");
     for (name, ns) in stages {
-        println!("  {:>13.1}  {:>8.0}  {name}", per_page(ns), per_second(ns));
+        sayln!("  {:>13.1}  {:>8.0}  {name}", per_page(ns), per_second(ns));
     }
 }

@@ -15,6 +15,7 @@ use super::bench_server::BenchServer;
 use super::crawl;
 use crate::arguments_bench::BenchCrawlArguments;
 use crate::failure::Failure;
+use crate::output::sayln;
 use crate::terminal::Display;
 
 const SUFFIX: &str = "sim.test";
@@ -44,7 +45,7 @@ pub(crate) fn run(arguments: &BenchCrawlArguments) -> Result<ExitCode, Failure> 
         ));
     }
     if arguments.json {
-        println!("{}", as_json(arguments, &report, &verdict));
+        sayln!("{}", as_json(arguments, &report, &verdict));
     } else {
         tell(arguments, &report, &verdict);
     }
@@ -152,7 +153,7 @@ fn as_json(arguments: &BenchCrawlArguments, report: &Report, verdict: &Verdict) 
 fn tell(arguments: &BenchCrawlArguments, report: &Report, verdict: &Verdict) {
     let pages = report.pages.max(1) as f64;
     let micros = |seconds: f64| seconds * 1e6 / pages;
-    println!(
+    sayln!(
         "{}: {} pages, {} each as received, {} worker thread(s), load of the machine {}",
         variant(arguments),
         thousands(report.pages),
@@ -160,21 +161,21 @@ fn tell(arguments: &BenchCrawlArguments, report: &Report, verdict: &Verdict) {
         arguments.threads,
         load_average()
     );
-    println!("  {:>8.0} pages/s", pages / report.seconds);
-    println!(
+    sayln!("  {:>8.0} pages/s", pages / report.seconds);
+    sayln!(
         "  {:>8.1} µs CPU a page, of which",
         micros(report.cpu_seconds)
     );
     for (name, seconds) in &report.stages {
-        println!("  {:>8.1}    {name}", micros(*seconds));
+        sayln!("  {:>8.1}    {name}", micros(*seconds));
     }
-    println!("  {:>8} peak resident memory", bytes(report.peak_rss_bytes));
-    println!(
+    sayln!("  {:>8} peak resident memory", bytes(report.peak_rss_bytes));
+    sayln!(
         "  {:>8} of archive, {} a page",
         bytes(report.archive_bytes),
         bytes(report.archive_bytes / report.pages.max(1))
     );
-    println!("What the witness saw:");
+    sayln!("What the witness saw:");
     for (count, what) in [
         (
             format!(
@@ -199,6 +200,6 @@ fn tell(arguments: &BenchCrawlArguments, report: &Report, verdict: &Verdict) {
             "pages/s from its first request to its last answer",
         ),
     ] {
-        println!("  {count:>8} {what}");
+        sayln!("  {count:>8} {what}");
     }
 }

@@ -12,6 +12,7 @@ use super::bench::load_average;
 use super::bench_pages::{self, BenchPage};
 use crate::arguments_bench::BenchExtractArguments;
 use crate::failure::Failure;
+use crate::output::sayln;
 
 /// What all rounds together cost.
 #[derive(Default)]
@@ -56,10 +57,10 @@ pub(crate) fn run(arguments: &BenchExtractArguments) -> Result<ExitCode, Failure
             "links_per_page": sum.links as f64 / sum.pages as f64, "stages": stages,
             "load_average": load_average(),
         });
-        println!("{value}");
+        sayln!("{value}");
         return Ok(ExitCode::SUCCESS);
     }
-    println!(
+    sayln!(
         "{} files, {} pages read, {} and {:.1} distinct links each, load of the machine {}",
         thousands(pages.len() as u64),
         thousands(sum.pages),
@@ -67,9 +68,9 @@ pub(crate) fn run(arguments: &BenchExtractArguments) -> Result<ExitCode, Failure
         sum.links as f64 / sum.pages as f64,
         load_average()
     );
-    println!("  µs CPU a page      MB/s");
+    sayln!("  µs CPU a page      MB/s");
     for (name, ns) in stages {
-        println!("  {:>13.1}  {:>8.0}  {name}", per_page(ns), per_second(ns));
+        sayln!("  {:>13.1}  {:>8.0}  {name}", per_page(ns), per_second(ns));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::bench::{load_average, scratch};
 use crate::arguments::BenchFrontierArguments;
 use crate::failure::Failure;
+use crate::output::sayln;
 
 pub(crate) fn run(arguments: &BenchFrontierArguments) -> Result<ExitCode, Failure> {
     if arguments.hosts.contains(&0) || arguments.urls == 0 || arguments.turns == 0 {
@@ -17,7 +18,7 @@ pub(crate) fn run(arguments: &BenchFrontierArguments) -> Result<ExitCode, Failur
         ));
     }
     if !arguments.json {
-        println!(
+        sayln!(
             "    hosts     due URLs   µs CPU: picking a host   a turn without its URL   a URL   \
              resident   load"
         );
@@ -38,10 +39,10 @@ fn tell(row: &TurnsRow, as_json: bool) {
             "pick_us": row.pick_us, "turn_us": row.turn_us, "url_us": row.url_us,
             "rss_bytes": row.rss_bytes, "load_average": load_average(),
         });
-        println!("{value}");
+        sayln!("{value}");
         return;
     }
-    println!(
+    sayln!(
         "{:>9}  {:>11}   {:>23.2}   {:>22.2}   {:>5.2}   {:>8}   {:>4}",
         thousands(row.hosts),
         thousands(row.urls),

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::arguments_graph::BenchGraphArguments;
 use crate::failure::Failure;
+use crate::output::{noteln, sayln};
 
 const PARTS: u16 = 64;
 const SEED: u64 = 1;
@@ -28,7 +29,7 @@ pub(crate) fn run(arguments: &BenchGraphArguments) -> Result<ExitCode, Failure> 
         let graph = bench.step("read the real graph", || {
             Ok(read_files(std::slice::from_ref(path))?)
         })?;
-        eprintln!(
+        noteln!(
             "{} pages, {} links",
             graph.pages.count(),
             graph.links.count()
@@ -42,7 +43,7 @@ pub(crate) fn run(arguments: &BenchGraphArguments) -> Result<ExitCode, Failure> 
     };
     if arguments.pages > 0 {
         let graph = bench.step("build a synthetic graph", || Ok(spec.graph()?))?;
-        eprintln!(
+        noteln!(
             "{} pages, {} distinct links",
             graph.pages.count(),
             graph.links.count()
@@ -50,7 +51,7 @@ pub(crate) fn run(arguments: &BenchGraphArguments) -> Result<ExitCode, Failure> 
         synthetic(&mut bench, &graph)?;
     }
     if arguments.json {
-        println!("{}", json!(bench.steps));
+        sayln!("{}", json!(bench.steps));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -60,14 +61,14 @@ fn real(bench: &mut Bench, graph: &WebGraph) -> Result<(), Failure> {
     let ranks = bench.step("PageRank to 1e-9", || {
         Ok(pagerank(&graph.links, &back, PageRankSettings::default()))
     })?;
-    eprintln!("{} rounds", ranks.rounds);
+    noteln!("{} rounds", ranks.rounds);
     drop(back);
     let cut = bench.step("cut by page 64 ways", || {
         let mut cutter = Cutter::new(graph, Unit::Page)?;
         Ok(cutter.cut(&settings(Unit::Page, Method::Graph))?)
     })?;
     let measure = Measure::of(graph, &cut.pages(graph), PARTS);
-    eprintln!(
+    noteln!(
         "imbalance {:.2} % bytes, {:.2} % requests; exchange {}",
         100.0 * measure.bytes_imbalance,
         100.0 * measure.request_imbalance,
@@ -91,7 +92,7 @@ fn synthetic(bench: &mut Bench, graph: &WebGraph) -> Result<(), Failure> {
     let sites = bench.step("build the site graph", || {
         Ok(CutGraph::of(graph, Unit::Site)?)
     })?;
-    eprintln!("{} sites, {} edges", sites.vertices(), sites.edges());
+    noteln!("{} sites, {} edges", sites.vertices(), sites.edges());
     drop(sites);
     bench.step("build the page graph", || {
         Ok(CutGraph::of(graph, Unit::Page)?)
@@ -134,7 +135,7 @@ fn look_ups(
             .count())
     })?;
     let spent = process_cpu_seconds() - before;
-    eprintln!(
+    noteln!(
         "{:.0} ns a look-up, {wrong} wrong",
         1e9 * spent / f64::from(LOOK_UPS)
     );
@@ -172,7 +173,7 @@ impl Bench {
         let result = work()?;
         let (cpu, peak) = (process_cpu_seconds() - before, peak_rss_bytes());
         if !self.as_json {
-            println!("{name:<28} {cpu:>8.2} s CPU   peak {:>9}", bytes(peak));
+            sayln!("{name:<28} {cpu:>8.2} s CPU   peak {:>9}", bytes(peak));
         }
         self.steps
             .push(json!({ "step": name, "cpu_seconds": cpu, "peak_rss_bytes": peak }));

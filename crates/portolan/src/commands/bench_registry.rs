@@ -11,6 +11,7 @@ use serde_json::json;
 use super::bench::{load_average, scratch};
 use crate::arguments::BenchRegistryArguments;
 use crate::failure::Failure;
+use crate::output::sayln;
 
 pub(crate) fn run(arguments: &BenchRegistryArguments) -> Result<ExitCode, Failure> {
     if arguments.observations == 0 || arguments.per_second == Some(0) {
@@ -41,7 +42,7 @@ pub(crate) fn run(arguments: &BenchRegistryArguments) -> Result<ExitCode, Failur
 
 fn feed(dir: &Path, arguments: &BenchRegistryArguments) -> Result<(), Failure> {
     if !arguments.json {
-        println!(
+        sayln!(
             "observations         URLs  µs CPU each  (making it)  longest batch, ms: wall    CPU   \
              resident  bytes a URL  load  checked against a model"
         );
@@ -63,7 +64,7 @@ fn feed(dir: &Path, arguments: &BenchRegistryArguments) -> Result<(), Failure> {
 }
 
 fn tell(row: &Row) {
-    println!(
+    sayln!(
         "{:>12}  {:>11}  {:>11.3}  {:>11.3}  {:>23.1}  {:>5.1}  {:>9}  {:>11.1}  {:>4}  {}",
         thousands(row.observations),
         thousands(row.urls),
@@ -92,7 +93,7 @@ fn tell_json(row: &Row) {
         "rss_bytes": row.rss_bytes, "disk_bytes_per_url": row.disk_bytes_per_url,
         "checks": row.checks, "load_average": load_average(),
     });
-    println!("{value}");
+    sayln!("{value}");
 }
 
 fn reopen(dir: &Path, as_json: bool) -> Result<(), Failure> {
@@ -110,9 +111,9 @@ fn reopen(dir: &Path, as_json: bool) -> Result<(), Failure> {
             "log_bytes": reopened.log_bytes, "rss_bytes": reopened.rss_bytes,
             "load_average": load_average(),
         });
-        println!("{value}");
+        sayln!("{value}");
     } else {
-        println!(
+        sayln!(
             "{} URLs, opened in {:.2} s ({:.2} s CPU), {}, {} of log since the last checkpoints, \
              {} resident, load of the machine {}",
             thousands(reopened.urls),

@@ -14,6 +14,7 @@ use signal_hook::iterator::Signals;
 
 use crate::arguments::{CrawlArguments, ScopeArgument};
 use crate::failure::Failure;
+use crate::output::{say, sayln};
 use crate::terminal::Display;
 
 const POLL: Duration = Duration::from_millis(50);
@@ -28,12 +29,12 @@ pub(crate) fn run(arguments: CrawlArguments) -> Result<ExitCode, Failure> {
     let display = Display::new(quiet);
     let report = drive(plan, display)?;
     if json {
-        println!(
+        sayln!(
             "{}",
             serde_json::to_string(&report).map_err(Failure::failed)?
         );
     } else if !quiet {
-        print!("{report}");
+        say!("{report}");
     }
     if report.pages == 0 && report.stopped_by == StoppedBy::Done.name() {
         return Err(Failure::failed(format!(

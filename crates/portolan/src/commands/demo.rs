@@ -15,6 +15,7 @@ use portolan_simweb::{Server, TruthQuery, Web, WebSpec, Witness};
 use super::{crawl, warc};
 use crate::arguments::DemoArguments;
 use crate::failure::Failure;
+use crate::output::sayln;
 use crate::terminal::Display;
 
 const DEFAULT_OUT: &str = "demo-crawl";
@@ -36,7 +37,7 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
     let web = Arc::new(Web::new(spec).map_err(Failure::usage)?);
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     let server = Server::start(Arc::clone(&web), address).map_err(Failure::failed)?;
-    println!(
+    sayln!(
         "A simulated Web of {} hosts and {} pages is served inside this program: redirects, errors,\n\
          copies, traps, robots rules, odd servers, Japanese pages. Crawling it into {} ...",
         thousands(u64::from(web.host_count())),
@@ -63,13 +64,13 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
         },
         Display::new(false),
     )?;
-    println!("\n{report}");
+    sayln!("\n{report}");
 
     let sound = verify_archive(&out)?;
     let witness = server.shutdown();
-    println!("\nWhat the Web itself saw:\n{}", witness.report());
+    sayln!("\nWhat the Web itself saw:\n{}", witness.report());
     let complete = compare(&web, &report, &witness);
-    println!(
+    sayln!(
         "\nLook around:\n  portolan status {0}\n  portolan urls {0} --state failed\n  portolan why {0} {home}\n  \
          portolan warc list {0} | head\nThe real thing:\n  portolan crawl https://example.org/ --contact you@example.net",
         out.display()
@@ -78,7 +79,7 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
 }
 
 fn verify_archive(out: &Path) -> Result<bool, Failure> {
-    println!("Verifying the archive ...");
+    sayln!("Verifying the archive ...");
     let mut sound = true;
     for file in warc::files(&[out.to_owned()])? {
         let report = verify(&file).map_err(Failure::failed)?;
@@ -93,14 +94,14 @@ fn compare(web: &Web, report: &Report, witness: &Witness) -> bool {
     let truth = web.truth(&TruthQuery::default());
     let required = truth.documents();
     let missed = truth.missed(&witness.per_url());
-    println!(
+    sayln!(
         "Of {} documents that a perfect crawler must fetch from this Web, {} were missed; {} documents were archived in all.",
         thousands(required.len() as u64),
         thousands(missed.len() as u64),
         thousands(report.pages)
     );
     for url in missed.iter().take(5) {
-        println!("  missed: {url}");
+        sayln!("  missed: {url}");
     }
     missed.is_empty()
 }

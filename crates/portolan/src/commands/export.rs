@@ -10,6 +10,7 @@ use portolan_partition::{
 use super::graph_input::read;
 use crate::arguments_graph::{ExportCommand, FormatArgument, UnitArgument};
 use crate::failure::Failure;
+use crate::output::noteln;
 
 pub(crate) fn run(command: &ExportCommand) -> Result<ExitCode, Failure> {
     let ExportCommand::Graph {
@@ -28,7 +29,7 @@ pub(crate) fn run(command: &ExportCommand) -> Result<ExitCode, Failure> {
         };
         let path = out.join("graph.metis");
         write_metis(&CutGraph::of(&graph, unit)?, &path)?;
-        eprintln!("written: {}", path.display());
+        noteln!("written: {}", path.display());
         return Ok(ExitCode::SUCCESS);
     }
     if *by == UnitArgument::Site {
@@ -54,7 +55,7 @@ pub(crate) fn run(command: &ExportCommand) -> Result<ExitCode, Failure> {
         FormatArgument::Metis => Vec::new(),
     };
     for path in files {
-        eprintln!("written: {}", path.display());
+        noteln!("written: {}", path.display());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -10,6 +10,7 @@ use super::graph_input::{aligned, read};
 use super::inspect;
 use crate::arguments_graph::{GraphArguments, UnitArgument};
 use crate::failure::Failure;
+use crate::output::{say, sayln};
 
 pub(crate) fn run(arguments: &GraphArguments) -> Result<ExitCode, Failure> {
     let graph = read(&arguments.input)?;
@@ -32,28 +33,28 @@ fn pages(graph: &WebGraph, as_json: bool) -> Result<(), Failure> {
         return Ok(inspect::write_json(&mut inspect::lines(), &value)?);
     }
     let share = |part: u64, of: u64| format!("{:.1} %", 100.0 * part as f64 / of.max(1) as f64);
-    println!("pages             {}", thousands(facts.pages));
-    println!("links             {}", thousands(facts.links));
+    sayln!("pages             {}", thousands(facts.pages));
+    sayln!("links             {}", thousands(facts.links));
     if let (Some(sites), Some(within)) = (facts.sites, facts.links_within_sites) {
-        println!("sites             {}", thousands(sites));
-        println!(
+        sayln!("sites             {}", thousands(sites));
+        sayln!(
             "links in a site   {} ({})",
             thousands(within),
             share(within, facts.links)
         );
     }
-    println!(
+    sayln!(
         "bytes             {} ({} pages of known size)",
         bytes(facts.bytes),
         thousands(facts.pages_of_known_size)
     );
-    println!("bytes of a URL    {:.1} on average", facts.mean_url_bytes);
-    println!(
+    sayln!("bytes of a URL    {:.1} on average", facts.mean_url_bytes);
+    sayln!(
         "weak components   {}, the largest with {} of the pages",
         thousands(facts.weak_components),
         share(facts.largest_weak, facts.pages)
     );
-    println!(
+    sayln!(
         "strong components {}, the largest with {} of the pages",
         thousands(facts.strong_components),
         share(facts.largest_strong, facts.pages)
@@ -66,14 +67,14 @@ fn pages(graph: &WebGraph, as_json: bool) -> Result<(), Failure> {
         spreads.push(("pages of a site", spread));
     }
     print_spreads(&spreads);
-    println!("\nmost linked pages");
+    sayln!("\nmost linked pages");
     for (name, count) in &facts.most_linked {
-        println!("{:>10}  {name}", thousands(*count));
+        sayln!("{:>10}  {name}", thousands(*count));
     }
     if !facts.largest_sites.is_empty() {
-        println!("\nlargest sites (pages, bytes)");
+        sayln!("\nlargest sites (pages, bytes)");
         for (name, count, size) in &facts.largest_sites {
-            println!("{:>10}  {:>9}  {name}", thousands(*count), bytes(*size));
+            sayln!("{:>10}  {:>9}  {name}", thousands(*count), bytes(*size));
         }
     }
     Ok(())
@@ -107,9 +108,9 @@ fn sites(graph: &WebGraph, as_json: bool) -> Result<(), Failure> {
         });
         return Ok(inspect::write_json(&mut inspect::lines(), &value)?);
     }
-    println!("sites             {}", thousands(cut.vertices() as u64));
-    println!("edges             {}", thousands(cut.edges()));
-    println!("URLs on edges     {}", bytes(total));
+    sayln!("sites             {}", thousands(cut.vertices() as u64));
+    sayln!("edges             {}", thousands(cut.edges()));
+    sayln!("URLs on edges     {}", bytes(total));
     print_spreads(&[
         ("degree", &degree),
         ("cost of an edge", &cost),
@@ -145,14 +146,14 @@ fn print_spreads(spreads: &[(&str, &Percentiles)]) {
                 .map_or("-".to_owned(), |exponent| format!("{exponent:.2}")),
         ]);
     }
-    print!("\n{}", aligned(&rows));
-    println!("\ntails: how many are at least so large");
+    say!("\n{}", aligned(&rows));
+    sayln!("\ntails: how many are at least so large");
     for (name, spread) in spreads {
         let tail: Vec<String> = spread
             .at_least
             .iter()
             .map(|(floor, count)| format!("≥{}: {}", thousands(*floor), thousands(*count)))
             .collect();
-        println!("{name:<16}  {}", tail.join("  "));
+        sayln!("{name:<16}  {}", tail.join("  "));
     }
 }

@@ -9,6 +9,7 @@ use portolan_partition::{Chart, GraphError, WebGraph, read_crawl, read_files};
 use super::inspect;
 use crate::arguments_graph::GraphInput;
 use crate::failure::Failure;
+use crate::output::noteln;
 
 impl From<GraphError> for Failure {
     fn from(error: GraphError) -> Self {
@@ -40,7 +41,7 @@ pub(super) fn read(input: &GraphInput) -> Result<WebGraph, Failure> {
         paths => read_files(paths)?,
     };
     for note in &graph.notes {
-        eprintln!("note: {note}");
+        noteln!("note: {note}");
     }
     Ok(graph)
 }
@@ -82,6 +83,6 @@ pub(super) fn draw(dir: &Path, name: &str, chart: &Chart) -> Result<(), Failure>
     std::fs::create_dir_all(dir)
         .and_then(|()| std::fs::write(&path, chart.svg()))
         .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-    eprintln!("drawn: {}", path.display());
+    noteln!("drawn: {}", path.display());
     Ok(())
 }

@@ -9,6 +9,7 @@ use super::graph_input::{aligned, draw, read};
 use super::inspect;
 use crate::arguments_graph::{OrderArgument, OrderArguments};
 use crate::failure::Failure;
+use crate::output::{noteln, sayln};
 
 pub(crate) fn run(arguments: &OrderArguments) -> Result<ExitCode, Failure> {
     let graph = read(&arguments.input)?;
@@ -19,7 +20,7 @@ pub(crate) fn run(arguments: &OrderArguments) -> Result<ExitCode, Failure> {
     };
     let orders: Vec<Order> = if arguments.compare {
         if !graph.pages.have_urls() {
-            eprintln!("note: no order by site-indegree: this graph has no URLs");
+            noteln!("note: no order by site-indegree: this graph has no URLs");
         }
         Order::ALL
             .into_iter()
@@ -60,7 +61,7 @@ pub(crate) fn run(arguments: &OrderArguments) -> Result<ExitCode, Failure> {
 }
 
 fn tell(result: &Orders) {
-    println!(
+    sayln!(
         "{} of {} pages can be reached from {} seeds; shares are of these.\n",
         thousands(result.reachable),
         thousands(result.pages),
@@ -76,7 +77,7 @@ fn tell(result: &Orders) {
             true,
         ),
     ] {
-        println!("{title}");
+        sayln!("{title}");
         let mut rows = vec![
             std::iter::once("order".to_owned())
                 .chain(
@@ -98,6 +99,6 @@ fn tell(result: &Orders) {
                     .collect(),
             );
         }
-        println!("{}", aligned(&rows));
+        sayln!("{}", aligned(&rows));
     }
 }

@@ -12,6 +12,7 @@ use super::graph_input::{aligned, percent, read};
 use super::{inspect, partition_compare, partition_modes};
 use crate::arguments_graph::{MethodArgument, PartitionArguments, UnitArgument};
 use crate::failure::Failure;
+use crate::output::{noteln, say, sayln};
 
 pub(crate) fn run(arguments: &PartitionArguments) -> Result<ExitCode, Failure> {
     let graph = read(&arguments.input)?;
@@ -33,11 +34,11 @@ pub(crate) fn run(arguments: &PartitionArguments) -> Result<ExitCode, Failure> {
     if let Some(path) = &arguments.out {
         let shared = PartVector::write(path, &graph, &cut, settings.seed)?;
         if shared > 0 {
-            eprintln!("note: {shared} pages have the URL of another page, and its part");
+            noteln!("note: {shared} pages have the URL of another page, and its part");
         }
         // What was written is what will be read, or it is said now.
         let vector = PartVector::open(path)?;
-        eprintln!(
+        noteln!(
             "written: {} ({} entries)",
             path.display(),
             thousands(vector.len() as u64)
@@ -131,12 +132,12 @@ fn tell(
     }
     if arguments.csv {
         for row in &rows {
-            println!("{}", row.join(",").replace(" %", ""));
+            sayln!("{}", row.join(",").replace(" %", ""));
         }
         return Ok(());
     }
-    print!("{}", aligned(&rows));
-    println!(
+    say!("{}", aligned(&rows));
+    sayln!(
         "\nimbalance: {} % in bytes, {} % in requests\nexchange:  {} in {} links of {}",
         percent(measure.bytes_imbalance),
         percent(measure.request_imbalance),
@@ -147,23 +148,23 @@ fn tell(
     if !within && settings.method == Method::Graph {
         let limit = percent(settings.tolerance);
         if possible && bound.both > settings.tolerance {
-            println!(
+            sayln!(
                 "not within {limit} %, and nothing can be: no division keeps bytes and requests both within {} %",
                 percent(bound.both)
             );
         } else if possible && divisible == Some(false) {
-            println!(
+            sayln!(
                 "not within {limit} %, and nothing can be: every division of the {}s into {} parts was tried",
                 settings.unit.name(),
                 settings.parts
             );
         } else if possible {
-            println!(
+            sayln!(
                 "not within {limit} %: no better cut into {} parts was found, which does not say that there is none",
                 settings.parts
             );
         } else {
-            println!(
+            sayln!(
                 "not within {limit} %, and nothing can be: by bytes {} alone, by requests {} alone make a part {} % and {} % more than the mean",
                 bound.heaviest_by_bytes,
                 bound.heaviest_by_requests,

@@ -9,6 +9,7 @@ use super::graph_input::{aligned, draw, percent};
 use super::{inspect, partition};
 use crate::arguments_graph::PartitionArguments;
 use crate::failure::Failure;
+use crate::output::{noteln, sayln};
 
 /// As in the paper.
 const DEFAULT_PARTS: [u16; 8] = [8, 16, 24, 32, 40, 48, 56, 64];
@@ -62,7 +63,7 @@ pub(super) fn run(arguments: &PartitionArguments, graph: &WebGraph) -> Result<Ex
         dsets: partition::dsets(arguments)?,
     };
     let result = compare(graph, &settings, |cell| {
-        eprintln!("{} into {} done", cell.column.name(), cell.parts);
+        noteln!("{} into {} done", cell.column.name(), cell.parts);
     })?;
     if arguments.json {
         let value = serde_json::to_value(&result).map_err(Failure::failed)?;
@@ -83,7 +84,7 @@ pub(super) fn run(arguments: &PartitionArguments, graph: &WebGraph) -> Result<Ex
 fn tables(result: &Comparison, runs: u32) {
     let columns = result.columns();
     for table in &TABLES {
-        println!("{} ({}), average of {runs} runs", table.title, table.unit);
+        sayln!("{} ({}), average of {runs} runs", table.title, table.unit);
         let mut rows = vec![
             std::iter::once("K".to_owned())
                 .chain(columns.iter().map(|column| column.name().to_owned()))
@@ -100,19 +101,19 @@ fn tables(result: &Comparison, runs: u32) {
             }
             rows.push(row);
         }
-        println!("{}", aligned(&rows));
+        sayln!("{}", aligned(&rows));
     }
     for remark in &result.remarks {
-        println!("{remark}");
+        sayln!("{remark}");
     }
 }
 
 fn csv(result: &Comparison) {
-    println!(
+    sayln!(
         "parts,column,runs,bytes_imbalance,request_imbalance,exchange_bytes,runs_within_tolerance"
     );
     for cell in &result.cells {
-        println!(
+        sayln!(
             "{},{},{},{:.6},{:.6},{:.0},{}",
             cell.parts,
             cell.column.name(),
@@ -124,7 +125,7 @@ fn csv(result: &Comparison) {
         );
     }
     for remark in &result.remarks {
-        eprintln!("{remark}");
+        noteln!("{remark}");
     }
 }
 

@@ -10,6 +10,7 @@ use super::graph_input::{aligned, percent};
 use super::{inspect, partition};
 use crate::arguments_graph::PartitionArguments;
 use crate::failure::Failure;
+use crate::output::{say, sayln};
 
 const DEFAULT_PARTS: [u16; 4] = [2, 4, 8, 16];
 
@@ -65,12 +66,12 @@ pub(super) fn run(arguments: &PartitionArguments, graph: &WebGraph) -> Result<Ex
         for row in &rows {
             // Thousands have commas, which CSV cannot have.
             let cells: Vec<String> = row.iter().map(|text| text.replace(',', "")).collect();
-            println!("{}", cells.join(","));
+            sayln!("{}", cells.join(","));
         }
     } else {
-        print!("{}", aligned(&rows));
+        say!("{}", aligned(&rows));
         let cut = partition::cut_settings(arguments, graph, 1)?;
-        println!(
+        sayln!(
             "\nParts by {}, method {}; messages leave after {} pages of each process; quality is judged when {} % of the pages have been fetched.",
             cut.unit.name(),
             cut.method.name(),

@@ -12,6 +12,7 @@ use super::graph_input::read;
 use super::inspect;
 use crate::arguments_graph::{RankArguments, RankMethod};
 use crate::failure::Failure;
+use crate::output::noteln;
 
 pub(crate) fn run(arguments: &RankArguments) -> Result<ExitCode, Failure> {
     let graph = read(&arguments.input)?;
@@ -21,9 +22,10 @@ pub(crate) fn run(arguments: &RankArguments) -> Result<ExitCode, Failure> {
             let settings = PageRankSettings::default();
             let ranks = pagerank(&graph.links, &graph.links.transposed(), settings);
             if ranks.change > settings.precision {
-                eprintln!(
+                noteln!(
                     "note: not settled after {} rounds; the last changed {:e}",
-                    ranks.rounds, ranks.change
+                    ranks.rounds,
+                    ranks.change
                 );
             }
             ranks.scores
@@ -31,7 +33,7 @@ pub(crate) fn run(arguments: &RankArguments) -> Result<ExitCode, Failure> {
         RankMethod::Harmonic => {
             let (scores, exact) = harmonic(&graph.links.transposed());
             if !exact {
-                eprintln!(
+                noteln!(
                     "note: the graph is large; distances are estimated, with an error of some percent"
                 );
             }
@@ -50,7 +52,7 @@ pub(crate) fn run(arguments: &RankArguments) -> Result<ExitCode, Failure> {
     out.flush()?;
     if let Some(path) = &arguments.out {
         write_rank_table(path, &graph, &scores)?;
-        eprintln!(
+        noteln!(
             "written: {} ({} entries)",
             path.display(),
             RankTable::open(path)?.len()
