@@ -16,6 +16,10 @@ pub fn distance(a: u64, b: u64) -> u32 {
 /// Collects the text of a document.
 #[derive(Clone)]
 pub struct Simhash {
+    /// Text that waits until there is enough for whole blocks: most pieces between two tags are
+    /// shorter than one.
+    waiting: [u8; WAITING],
+    waiting_len: usize,
     /// The start of the word being read.
     word: [u8; MAX_WORD_BYTES],
     word_len: usize,
@@ -31,6 +35,8 @@ pub struct Simhash {
 impl Simhash {
     pub fn new() -> Simhash {
         Simhash {
+            waiting: [0; WAITING],
+            waiting_len: 0,
             word: [0; MAX_WORD_BYTES],
             word_len: 0,
             expect: Expect::Anything,
@@ -51,7 +57,28 @@ impl Simhash {
 
     /// Takes a piece of a run that may go on in the middle of a word.
     pub fn push_part(&mut self, part: &[u8]) {
-        let mut rest = part;
+        if part.len() > WAITING - self.waiting_len {
+            self.read_waiting();
+            if part.len() > WAITING {
+                return self.read(part);
+            }
+        }
+        self.waiting[self.waiting_len..][..part.len()].copy_from_slice(part);
+        self.waiting_len += part.len();
+    }
+
+    /// Ends a run that was given in parts.
+    pub fn end_run(&mut self) {
+        self.push_part(b" ");
+    }
+
+    fn read_waiting(&mut self) {
+        let (waiting, length) = (self.waiting, std::mem::take(&mut self.waiting_len));
+        self.read(&waiting[..length]);
+    }
+
+    fn read(&mut self, text: &[u8]) {
+        let mut rest = text;
         while !rest.is_empty() {
             if self.word_len == 0 && matches!(self.expect, Expect::Anything) {
                 let taken = match *rest {
@@ -71,15 +98,10 @@ impl Simhash {
         }
     }
 
-    /// Ends a run that was given in parts.
-    pub fn end_run(&mut self) {
-        self.expect = Expect::Anything;
-        self.end_word();
-    }
-
     /// The hash; 0 if there was no word.
     pub fn finish(mut self) -> u64 {
         self.end_run();
+        self.read_waiting();
         if self.words == 0 {
             return 0;
         }
@@ -259,6 +281,7 @@ const BATCH: usize = 16;
 /// What a word is told from others by; the rest of a longer one does not count.
 const MAX_WORD_BYTES: usize = 32;
 const BLOCK: usize = 64;
+const WAITING: usize = 1024;
 /// Bytes loaded at a word's start whatever its length.
 const WORD_LOAD: usize = 16;
 
