@@ -154,21 +154,14 @@ fn or_to_their_discoverer_and_stay_there_through_kills() {
     spec.odd.host_share = 0.0;
     let site = Site::serve(spec);
     let vector = vector_of_three(&site, "site");
-    let config = site.config(&format!(
+    site.config(&format!(
         "{}[archive]\ncommit_ms = 20\n[limits]\nconnections = 6\n",
         with_vector(&vector, "discoverer")
     ));
     let mut kills = 0;
     loop {
-        let mut command = if kills == 0 {
-            let mut first = site.crawl();
-            first.arg("--config").arg(&config);
-            first
-        } else {
-            site.again()
-        };
         let begun = Instant::now();
-        let mut child = start(&mut command);
+        let mut child = start(&mut site.again());
         if kills >= KILLS {
             finish(child, begun).succeeded();
             break;

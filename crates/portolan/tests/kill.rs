@@ -51,19 +51,12 @@ fn kills_at_any_moment_lose_nothing_and_repeat_next_to_nothing() {
 
 /// Runs the crawl to its end, through as many kills as it lives to see; how many there were.
 fn crawl_under_fire(site: &Site) -> u64 {
-    let config = site.config(&settings());
+    site.config(&settings());
     let mut random = Random(0x5eed);
     let mut kills = 0;
     loop {
-        let mut command = if kills == 0 {
-            let mut first = site.crawl();
-            first.arg("--config").arg(&config);
-            first
-        } else {
-            site.again()
-        };
         let begun = Instant::now();
-        let mut child = start(&mut command);
+        let mut child = start(&mut site.again());
         if kills >= KILLS {
             let ran = finish(child, begun).succeeded();
             assert_eq!(text(&ran.json(), "stopped_by"), "done");

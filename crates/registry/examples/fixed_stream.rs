@@ -4,9 +4,8 @@
 //!
 //! `fixed_stream DIR OBSERVATIONS [only-make]`
 
-use portolan_model::{
-    DocId, HostId, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Verdict, Visit,
-};
+use portolan_model::{DocId, HostId, Link, LinkBatch, LinkKind, PartitionId, Verdict};
+use portolan_registry::bench::take_turn;
 use portolan_registry::{Entry, Opened, Registry, RegistrySettings};
 use std::path::Path;
 
@@ -135,29 +134,10 @@ fn visit(
     for partition in &mut opened.partitions {
         for _ in 0..TURNS {
             *now_ms += 1;
-            let Some(turn) = partition.begin_turn(*now_ms)? else {
+            let Some(visit) = take_turn(partition, *now_ms)? else {
                 break;
             };
-            let pulse = Pulse {
-                last_ms: *now_ms,
-                not_before_ms: *now_ms + 1_000,
-                delay_ms: 1_000,
-                failures: 0,
-            };
-            if let Some(due) = partition.next_url(turn.host)? {
-                let mut visit = Visit::without_answer(*now_ms, Outcome::Fetched);
-                visit.status = 200;
-                let entry = Entry::Visit {
-                    url: due.url,
-                    visit,
-                    pulse,
-                    links: LinkBatch::new(Some(due.doc)),
-                    forwards: Vec::new(),
-                    targets: Vec::new(),
-                };
-                batch.push((partition.id(), entry));
-            }
-            partition.end_turn(turn.host, pulse)?;
+            batch.push((partition.id(), visit));
         }
     }
     Ok(())

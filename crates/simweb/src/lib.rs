@@ -43,6 +43,7 @@ mod wire;
 mod witness;
 mod words;
 
+pub use library::html_files;
 pub use oddity::{Fault, Oddity};
 pub use plan::Via;
 pub use run::{RunError, StopHandle, control_url, crawl_command, run};

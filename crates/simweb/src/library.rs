@@ -29,9 +29,7 @@ impl Library {
         let wrong =
             |path: &Path, what: String| SpecError::PagesFrom(format!("{}: {what}", path.display()));
         let root = Path::new(folder);
-        let mut files = Vec::new();
-        list(root, MAX_DEPTH, &mut files).map_err(|(path, e)| wrong(&path, e.to_string()))?;
-        files.sort();
+        let files = html_files(root).map_err(|(path, e)| wrong(&path, e.to_string()))?;
         let mut library = Library { pages: Vec::new() };
         let mut bytes = 0;
         for path in files.iter().take(MAX_PAGES) {
@@ -76,6 +74,15 @@ impl Web {
         }
         out.extend_from_slice(b"</p>\n");
     }
+}
+
+/// The `.html` and `.htm` files below a folder, in the order of their paths; or the folder that
+/// could not be read.
+pub fn html_files(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, std::io::Error)> {
+    let mut files = Vec::new();
+    list(folder, MAX_DEPTH, &mut files)?;
+    files.sort();
+    Ok(files)
 }
 
 fn list(

@@ -234,18 +234,9 @@ fn minus(load: &[u64; 2], weight: &[u64; 2]) -> [u64; 2] {
 mod tests {
     use super::*;
 
-    fn weighted(weights: &[[u64; 2]]) -> CutGraph {
-        CutGraph {
-            offsets: vec![0; weights.len() + 1],
-            neighbours: Vec::new(),
-            costs: Vec::new(),
-            weights: weights.to_vec(),
-        }
-    }
-
     #[test]
     fn light_vertices_move_out_of_heavy_parts() {
-        let graph = weighted(&[[10, 1]; 20]);
+        let graph = CutGraph::of_weights(&[[10, 1]; 20]);
         let mut part_of = vec![0; 20];
         let (balanced, moved) = Balancer::new(&graph, 4, [52, 5], &mut part_of).run();
         assert!(balanced);
@@ -255,7 +246,7 @@ mod tests {
     #[test]
     fn vertices_change_places_where_none_fits_alone() {
         // Bytes and requests are heavy in different vertices: only a swap evens out both.
-        let graph = weighted(&[[10, 1], [10, 1], [1, 10], [1, 10]]);
+        let graph = CutGraph::of_weights(&[[10, 1], [10, 1], [1, 10], [1, 10]]);
         let mut part_of = vec![0, 0, 1, 1];
         let (balanced, _) = Balancer::new(&graph, 2, [11, 11], &mut part_of).run();
         assert!(balanced, "{part_of:?}");

@@ -265,15 +265,6 @@ impl<'a> Search<'a> {
 mod tests {
     use super::*;
 
-    fn weighted(weights: &[[u64; 2]]) -> CutGraph {
-        CutGraph {
-            offsets: vec![0; weights.len() + 1],
-            neighbours: Vec::new(),
-            costs: Vec::new(),
-            weights: weights.to_vec(),
-        }
-    }
-
     /// Can these be divided within the limits? Tries everything.
     fn possible(weights: &[[u64; 2]], limits: [u64; 2], loads: &mut [[u64; 2]]) -> bool {
         let Some((weight, rest)) = weights.split_first() else {
@@ -309,7 +300,7 @@ mod tests {
                     [bytes, 1 + u64::from(dice.below(40))]
                 })
                 .collect();
-            let graph = weighted(&weights);
+            let graph = CutGraph::of_weights(&weights);
             let parts = 2 + dice.below(3) as u16;
             let limits = graph
                 .totals()
@@ -335,7 +326,7 @@ mod tests {
     #[test]
     fn every_part_gets_a_vertex_and_the_same_seed_the_same_division() {
         let weights: Vec<[u64; 2]> = (0..9).map(|n| [1 << (2 * n), 1]).collect();
-        let graph = weighted(&weights);
+        let graph = CutGraph::of_weights(&weights);
         let limits = [1 << 17, 2];
         let part_of = search(&graph, limits, 8, None, 5);
         for part in 0..8 {

@@ -23,6 +23,17 @@ impl CutGraph {
         }
     }
 
+    /// Vertices without edges.
+    #[cfg(test)]
+    pub(super) fn of_weights(weights: &[[u64; 2]]) -> Self {
+        Self {
+            offsets: vec![0; weights.len() + 1],
+            neighbours: Vec::new(),
+            costs: Vec::new(),
+            weights: weights.to_vec(),
+        }
+    }
+
     pub fn vertices(&self) -> usize {
         self.weights.len()
     }

@@ -16,6 +16,7 @@ use portolan_model::{CanonicalUrl, LinkKind, SystemClock};
 use serde_json::json;
 
 use super::bench::{load_average, scratch};
+use super::bench_stages::Stages;
 use super::{bench_pages, warc};
 use crate::arguments_bench::BenchArchiveArguments;
 use crate::failure::Failure;
@@ -182,9 +183,7 @@ fn capture(page: &Page, at_ms: u64) -> Capture<'_> {
 }
 
 fn tell(arguments: &BenchArchiveArguments, sum: &Sum) {
-    let per_page = |ns: u64| ns as f64 / 1e3 / sum.pages as f64;
-    let per_second = |ns: u64| sum.body_bytes as f64 / 1e6 / (ns.max(1) as f64 / 1e9);
-    let stages = [
+    let cpu_ns = [
         ("records and digests", sum.plain_ns),
         ("compression", sum.build_ns.saturating_sub(sum.plain_ns)),
         ("writing, syncs included", sum.append_ns),
@@ -192,19 +191,16 @@ fn tell(arguments: &BenchArchiveArguments, sum: &Sum) {
         ("all of these", sum.build_ns + sum.append_ns + sum.index_ns),
         ("verify, every digest", sum.verify_ns),
     ];
+    let stages = Stages {
+        pages: sum.pages,
+        bytes: sum.body_bytes,
+        cpu_ns,
+    };
     if arguments.json {
-        let stages: serde_json::Map<_, _> = stages
-            .iter()
-            .map(|(name, ns)| {
-                let value =
-                    json!({ "cpu_us_per_page": per_page(*ns), "mb_per_second": per_second(*ns) });
-                ((*name).to_owned(), value)
-            })
-            .collect();
         let value = json!({
             "pages": sum.pages, "bytes_per_page": sum.body_bytes / sum.pages,
             "compression_level": arguments.compression_level, "archive_bytes": sum.archive_bytes,
-            "digests_checked": sum.digests, "stages": stages, "load_average": load_average(),
+            "digests_checked": sum.digests, "stages": stages.as_json(), "load_average": load_average(),
         });
         sayln!("{value}");
         return;
@@ -218,8 +214,5 @@ fn tell(arguments: &BenchArchiveArguments, sum: &Sum) {
         thousands(sum.digests),
         load_average()
     );
-    sayln!("  µs CPU a page      MB/s");
-    for (name, ns) in stages {
-        sayln!("  {:>13.1}  {:>8.0}  {name}", per_page(ns), per_second(ns));
-    }
+    stages.tell();
 }

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::bench::load_average;
 use super::bench_pages::{self, BenchPage};
+use super::bench_stages::Stages;
 use crate::arguments_bench::BenchExtractArguments;
 use crate::failure::Failure;
 use crate::output::sayln;
@@ -30,10 +31,8 @@ struct Sum {
 pub(crate) fn run(arguments: &BenchExtractArguments) -> Result<ExitCode, Failure> {
     let pages = bench_pages::from_folder(&arguments.folder)?;
     let sum = measure(&pages, arguments.seconds)?;
-    let per_page = |ns: u64| ns as f64 / 1e3 / sum.pages as f64;
-    let per_second = |ns: u64| sum.bytes as f64 / 1e6 / (ns.max(1) as f64 / 1e9);
     let all_ns = sum.fingerprint_ns + sum.scan_ns + sum.links_ns;
-    let stages = [
+    let cpu_ns = [
         ("fingerprint", sum.fingerprint_ns),
         ("charset and scanner", sum.bare_scan_ns),
         (
@@ -43,18 +42,15 @@ pub(crate) fn run(arguments: &BenchExtractArguments) -> Result<ExitCode, Failure
         ("links, canonical and judged", sum.links_ns),
         ("all", all_ns),
     ];
+    let stages = Stages {
+        pages: sum.pages,
+        bytes: sum.bytes,
+        cpu_ns,
+    };
     if arguments.json {
-        let stages: serde_json::Map<_, _> = stages
-            .iter()
-            .map(|(name, ns)| {
-                let value =
-                    json!({ "cpu_us_per_page": per_page(*ns), "mb_per_second": per_second(*ns) });
-                ((*name).to_owned(), value)
-            })
-            .collect();
         let value = json!({
             "files": pages.len(), "pages": sum.pages, "bytes_per_page": sum.bytes / sum.pages,
-            "links_per_page": sum.links as f64 / sum.pages as f64, "stages": stages,
+            "links_per_page": sum.links as f64 / sum.pages as f64, "stages": stages.as_json(),
             "load_average": load_average(),
         });
         sayln!("{value}");
@@ -68,10 +64,7 @@ pub(crate) fn run(arguments: &BenchExtractArguments) -> Result<ExitCode, Failure
         sum.links as f64 / sum.pages as f64,
         load_average()
     );
-    sayln!("  µs CPU a page      MB/s");
-    for (name, ns) in stages {
-        sayln!("  {:>13.1}  {:>8.0}  {name}", per_page(ns), per_second(ns));
-    }
+    stages.tell();
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,18 +1,16 @@
 //! Pages for the benches that need no network: HTML files of a folder, or of the simulated Web.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use portolan_crawl::CrawlError;
 use portolan_model::{CanonicalUrl, Canonicalizer};
-use portolan_simweb::{Web, WebSpec};
+use portolan_simweb::{Web, WebSpec, html_files};
 
 use crate::failure::Failure;
 
 /// What a bench holds in RAM at most; further files are left out.
 const MAX_BYTES: u64 = 1 << 30;
-/// Folders in folders that are looked into.
-const MAX_DEPTH: usize = 32;
 /// Pages of the simulated Web that are made.
 const MADE_HOSTS: u32 = 10;
 const MADE_PAGES: u32 = 100;
@@ -24,13 +22,11 @@ pub(super) struct BenchPage {
 
 /// The `.html` and `.htm` files below a folder.
 pub(super) fn from_folder(folder: &Path) -> Result<Vec<BenchPage>, Failure> {
-    let mut files = Vec::new();
-    list(folder, MAX_DEPTH, &mut files)?;
-    files.sort();
+    let wrong = |path: &Path, e| Failure::usage(format!("{}: {e}", path.display()));
+    let files = html_files(folder).map_err(|(path, e)| wrong(&path, e))?;
     let (mut pages, mut bytes) = (Vec::new(), 0);
     for path in &files {
-        let body =
-            fs::read(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+        let body = fs::read(path).map_err(|e| wrong(path, e))?;
         bytes += body.len() as u64;
         if bytes > MAX_BYTES {
             break;
@@ -69,21 +65,4 @@ fn url(text: &str) -> Result<CanonicalUrl, Failure> {
     Canonicalizer::default()
         .parse_seed(text)
         .map_err(|e| CrawlError::Input(format!("{text}: {e}")).into())
-}
-
-fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
-    let wrong = |e: std::io::Error| Failure::usage(format!("{}: {e}", folder.display()));
-    for entry in fs::read_dir(folder).map_err(wrong)? {
-        let path = entry.map_err(wrong)?.path();
-        let is_page = path.extension().is_some_and(|extension| {
-            extension.eq_ignore_ascii_case("html") || extension.eq_ignore_ascii_case("htm")
-        });
-        // Links to folders are not followed: they may lead in a circle.
-        if path.is_dir() && !path.is_symlink() && depth > 0 {
-            list(&path, depth - 1, files)?;
-        } else if is_page && path.is_file() {
-            files.push(path);
-        }
-    }
-    Ok(())
 }

@@ -9,6 +9,7 @@ mod bench_graph;
 mod bench_pages;
 mod bench_registry;
 mod bench_server;
+mod bench_stages;
 mod config;
 mod crawl;
 mod demo;

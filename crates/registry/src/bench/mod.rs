@@ -10,6 +10,7 @@ pub use frontier::{TurnsRow, run_turns};
 
 use crate::error::{At, Result};
 use crate::log::Entry;
+use crate::partition::Partition;
 use crate::registry::{Opened, Registry};
 use crate::settings::RegistrySettings;
 use crate::snapshot::Snapshot;
@@ -208,36 +209,43 @@ impl Feed {
         for partition in &mut opened.partitions {
             for _ in 0..turns {
                 self.now_ms += 1;
-                let Some(turn) = partition.begin_turn(self.now_ms)? else {
+                let Some(visit) = take_turn(partition, self.now_ms)? else {
                     break;
                 };
-                let pulse = Pulse {
-                    last_ms: self.now_ms,
-                    not_before_ms: self.now_ms + 1_000,
-                    delay_ms: 1_000,
-                    failures: 0,
-                };
-                if let Some(due) = partition.next_url(turn.host)? {
-                    if let Some(model) = &mut self.model {
-                        model.visit(&due.url);
-                    }
-                    let mut visit = Visit::without_answer(self.now_ms, Outcome::Fetched);
-                    visit.status = 200;
-                    let entry = Entry::Visit {
-                        url: due.url,
-                        visit,
-                        pulse,
-                        links: LinkBatch::new(Some(due.doc)),
-                        forwards: Vec::new(),
-                        targets: Vec::new(),
-                    };
-                    batch.push((partition.id(), entry));
+                if let (Some(model), Entry::Visit { url, .. }) = (&mut self.model, &visit) {
+                    model.visit(url);
                 }
-                partition.end_turn(turn.host, pulse)?;
+                batch.push((partition.id(), visit));
             }
         }
         Ok(())
     }
+}
+
+/// One turn of a partition, whose URL is fetched at once; `None` if no host is due.
+pub fn take_turn(partition: &mut Partition, now_ms: u64) -> Result<Option<Entry>> {
+    let Some(turn) = partition.begin_turn(now_ms)? else {
+        return Ok(None);
+    };
+    let pulse = Pulse {
+        last_ms: now_ms,
+        not_before_ms: now_ms + 1_000,
+        delay_ms: 1_000,
+        failures: 0,
+    };
+    let visit = partition.next_url(turn.host)?.map(|due| Entry::Visit {
+        url: due.url,
+        visit: Visit {
+            status: 200,
+            ..Visit::without_answer(now_ms, Outcome::Fetched)
+        },
+        pulse,
+        links: LinkBatch::new(Some(due.doc)),
+        forwards: Vec::new(),
+        targets: Vec::new(),
+    });
+    partition.end_turn(turn.host, pulse)?;
+    Ok(visit)
 }
 
 fn flush(opened: &mut Opened) -> Result<()> {
