@@ -116,7 +116,7 @@ impl Partition {
         })?;
         self.stats.visit(visit);
         let host = self.host_of(url);
-        let news = self.hosts.news_of(host, host_name(url));
+        let news = self.hosts.news_of(host.id, host.name);
         news.pulse = Some(*pulse);
         let counts = &mut news.counts;
         counts.requests += i64::from(is_request(visit));
@@ -162,14 +162,15 @@ impl Partition {
     }
 
     /// Not asked for a link to a URL in RAM, which are most, unless it moves in its queue.
-    fn host_of(&mut self, url: &str) -> u64 {
+    fn host_of<'u>(&mut self, url: &'u str) -> Host<'u> {
         let name = host_name(url);
         if self.last_host.0 != name {
             self.last_host.0.clear();
             self.last_host.0.push_str(name);
             self.last_host.1 = HostId::of(name).0;
         }
-        self.last_host.1
+        let id = self.last_host.1;
+        Host { id, name }
     }
 
     /// Acts at once if the URL's record is in RAM, or surely nowhere; else it waits to be looked up
@@ -191,7 +192,7 @@ impl Partition {
     pub(super) fn act(&mut self, op: &Op<'_>, may_be_on_disk: bool) -> Result<bool> {
         let order = self.order;
         let host = match order.keeps_score() {
-            true => self.host_of(op.url),
+            true => self.host_of(op.url).id,
             false => 0,
         };
         let Some(slot) = self.sieve.touch(op.doc) else {
@@ -234,7 +235,8 @@ impl Partition {
                     after.arrival = op.arrival;
                 }
                 slot.put(&after);
-                self.settle_visit(op, Some(before), after)?;
+                let host = self.host_of(op.url);
+                self.settle_visit(op, host, Some(before), after)?;
             }
         }
         Ok(true)
@@ -244,7 +246,7 @@ impl Partition {
     fn admit(&mut self, op: &Op<'_>) -> Result<()> {
         let host = self.host_of(op.url);
         let text = self.texts.append(op.url, op.finding)?;
-        let mut record = Record::new(host, op.arrival, text);
+        let mut record = Record::new(host.id, op.arrival, text);
         self.stats.known += 1;
         match op.act {
             Act::Observe { verdict, vote } => {
@@ -254,12 +256,12 @@ impl Partition {
                         (record.state, record.reason) = (State::Excluded, reason as u8);
                     }
                 }
-                record.observe(self.order, host, vote);
+                record.observe(self.order, host.id, vote);
                 self.sieve.insert(op.doc, &record);
                 self.stats.enter(record.state, record.reason);
                 if record.state == State::Due {
-                    self.count_due(op, 1);
-                    self.enqueue(op, record)?;
+                    self.count_due(host, 1);
+                    self.enqueue(op.doc, host, record)?;
                 }
                 Ok(())
             }
@@ -268,7 +270,7 @@ impl Partition {
                 record.attempts = u8::from(record.state == State::Due);
                 record.set_visit(self.order, at);
                 self.sieve.insert(op.doc, &record);
-                self.settle_visit(op, None, record)
+                self.settle_visit(op, host, None, record)
             }
         }
     }
@@ -291,8 +293,9 @@ impl Partition {
         self.sieve.insert(op.doc, &lifted);
         self.stats.leave(record.state, record.reason);
         self.stats.enter(State::Due, 0);
-        self.count_due(op, 1);
-        self.enqueue(op, lifted)
+        let host = self.host_of(op.url);
+        self.count_due(host, 1);
+        self.enqueue(op.doc, host, lifted)
     }
 
     /// Its class is another one now.
@@ -303,40 +306,55 @@ impl Partition {
                 taken.place = record.place(self.order);
                 Ok(())
             }
-            None => self.enqueue(op, record),
+            None => {
+                let host = self.host_of(op.url);
+                self.enqueue(op.doc, host, record)
+            }
         }
     }
 
-    fn settle_visit(&mut self, op: &Op<'_>, before: Option<Record>, after: Record) -> Result<()> {
+    fn settle_visit(
+        &mut self,
+        op: &Op<'_>,
+        host: Host<'_>,
+        before: Option<Record>,
+        after: Record,
+    ) -> Result<()> {
         let was_due = before.is_some_and(|record| record.state == State::Due);
         if let Some(before) = before {
             self.stats.leave(before.state, before.reason);
         }
         self.stats.enter(after.state, after.reason);
         let is_due = after.state == State::Due;
-        self.count_due(op, i64::from(is_due) - i64::from(was_due));
+        self.count_due(host, i64::from(is_due) - i64::from(was_due));
         self.landed(op.doc);
         if is_due {
-            self.enqueue(op, after)?;
+            self.enqueue(op.doc, host, after)?;
         }
         Ok(())
     }
 
-    fn count_due(&mut self, op: &Op<'_>, by: i64) {
+    fn count_due(&mut self, host: Host<'_>, by: i64) {
         if by != 0 {
-            let host = self.host_of(op.url);
-            let counts: &mut HostCounts = &mut self.hosts.news_of(host, host_name(op.url)).counts;
+            let counts: &mut HostCounts = &mut self.hosts.news_of(host.id, host.name).counts;
             counts.due += by;
         }
     }
 
     /// Puts a due URL into its host's queue, and its host among those that wait for a turn.
-    fn enqueue(&mut self, op: &Op<'_>, record: Record) -> Result<()> {
-        let host = self.host_of(op.url);
-        let first = self.frontier.push(host, record.place(self.order), op.doc);
+    fn enqueue(&mut self, doc: u64, host: Host<'_>, record: Record) -> Result<()> {
+        let place = record.place(self.order);
+        let first = self.frontier.push(host.id, place, doc);
         if first && !self.read_only {
-            self.queue_host(host)?;
+            self.queue_host(host.id)?;
         }
         Ok(())
     }
+}
+
+/// The host that a URL names.
+#[derive(Clone, Copy)]
+struct Host<'u> {
+    id: u64,
+    name: &'u str,
 }
