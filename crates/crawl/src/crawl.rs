@@ -109,6 +109,11 @@ impl Crawl {
         let archive_settings = assembly::archive(&plan.settings);
         RecordBuilder::new(&archive_settings, 0)?;
         let resumed = Self::exists(&plan.dir);
+        if resumed {
+            let begun = Self::saved_settings(&plan.dir)?;
+            let fixed = plan.settings.check_fixed(&begun);
+            fixed.map_err(|e| CrawlError::Input(e.to_string()))?;
+        }
         let ranker = assembly::ranker(&plan.settings, resumed.then_some(&*plan.dir))?;
         let chosen = Chosen::of(&plan.settings, resumed.then_some(&plan.dir))?;
         let dir = directory::prepare(&plan.dir, resumed)?;
@@ -132,10 +137,6 @@ impl Crawl {
             RegistryError::Settings { .. } => CrawlError::Input(error.to_string()),
             other => other.into(),
         })?;
-        if resumed {
-            // Only now is it certain that no other process is at work here.
-            directory::remember(&dir, &seeds, &plan.settings)?;
-        }
         let Opened {
             logs,
             partitions,
@@ -143,6 +144,7 @@ impl Crawl {
             seeds: known,
             ..
         } = opened;
+        let given_seeds = seeds.clone();
         let planted: HashSet<&str> = known.iter().map(String::as_str).collect();
         let new_seeds: Vec<CanonicalUrl> = seeds
             .iter()
@@ -173,6 +175,11 @@ impl Crawl {
             archive_settings.seen_ram_bytes,
             durable,
         )?;
+
+        if resumed {
+            // Only now is it certain that no other process is at work here, and that all can be opened.
+            directory::remember(&dir, &given_seeds, &plan.settings)?;
+        }
 
         let (finished, inbox) = mpsc::channel(FINISHED_QUEUE);
         let pages = partitions.iter().map(|p| p.stats().pages).sum();
@@ -309,14 +316,35 @@ fn parse_seeds(
     let mut urls: Vec<CanonicalUrl> = Vec::new();
     let mut distinct = HashSet::new();
     for seed in seeds {
+        let wrong = |what| {
+            let (text, place) = (&seed.text, &seed.place);
+            CrawlError::Input(format!("seed '{text}' ({place}): {what}"))
+        };
+        if seed.text.trim().is_empty() {
+            return Err(wrong(
+                "it is empty; name a URL such as https://example.org/",
+            ));
+        }
         let url = canonicalizer.parse_seed(&seed.text).map_err(|e| {
             CrawlError::Input(format!("seed '{}' ({}): {e}", seed.text, seed.place))
         })?;
+        if names_a_user(&seed.text) {
+            return Err(wrong(
+                "user names and passwords are not sent; leave them out",
+            ));
+        }
         if distinct.insert(url.doc_id()) {
             urls.push(url);
         }
     }
     Ok(urls)
+}
+
+/// Is there an `@` before the host?
+fn names_a_user(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    authority.contains('@')
 }
 
 /// Put seeds into their partitions' logs, like any other links.

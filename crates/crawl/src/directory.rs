@@ -21,10 +21,13 @@ const UNFINISHED: &str = ".new";
 
 /// The crawl's directory, made if need be. A directory with other things in it is left alone.
 pub(crate) fn prepare(dir: &Path, resumed: bool) -> Result<PathBuf, CrawlError> {
-    let at = |source| CrawlError::File {
-        path: dir.to_owned(),
-        source,
-    };
+    let at = |e| CrawlError::Input(format!("--out {}: {e}; name another one", dir.display()));
+    if dir.exists() && !dir.is_dir() {
+        return Err(CrawlError::Input(format!(
+            "--out {}: that is no directory; name another one",
+            dir.display()
+        )));
+    }
     if !resumed && dir.exists() {
         // A crawl that was killed before it began leaves its seeds, its part vector and its ranks at most.
         let is_foreign = |entry: std::io::Result<std::fs::DirEntry>| {

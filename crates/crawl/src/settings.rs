@@ -1,6 +1,8 @@
 //! Every setting of a crawl as plain data: what `portolan config` prints and a settings file may
 //! hold. Defaults are not here but in `default.toml`, the one file that ships them.
 
+mod check;
+
 use serde::{Deserialize, Serialize};
 
 use crate::scope::ScopeSettings;
@@ -223,9 +225,19 @@ pub struct SettingsError(pub String);
 impl Settings {
     /// The defaults, with what `overrides` (a settings file's text) says instead.
     pub fn with_overrides(overrides: &str) -> Result<Self, SettingsError> {
-        let mut table: toml::Table = DEFAULT_TOML
+        let table: toml::Table = DEFAULT_TOML
             .parse()
             .map_err(|e| SettingsError(format!("default.toml: {e}")))?;
+        Self::overlaid(table, overrides)
+    }
+
+    /// These settings, with what `overrides` says instead.
+    pub fn changed_by(&self, overrides: &str) -> Result<Self, SettingsError> {
+        let table = toml::Table::try_from(self).map_err(|e| SettingsError(e.to_string()))?;
+        Self::overlaid(table, overrides)
+    }
+
+    fn overlaid(mut table: toml::Table, overrides: &str) -> Result<Self, SettingsError> {
         let wanted: toml::Table = overrides.parse().map_err(|e| SettingsError(one_line(&e)))?;
         overlay(&mut table, wanted, "")?;
         let settings: Settings = table
@@ -233,62 +245,6 @@ impl Settings {
             .map_err(|e: toml::de::Error| SettingsError(one_line(&e)))?;
         settings.check()?;
         Ok(settings)
-    }
-
-    /// What types cannot say.
-    pub fn check(&self) -> Result<(), SettingsError> {
-        let wrong = |setting: &str, what: &str| Err(SettingsError(format!("{setting} {what}")));
-        if self.limits.connections == 0 {
-            return wrong("limits.connections", "must be at least 1");
-        }
-        if self.limits.max_attempts == 0 {
-            return wrong("limits.max_attempts", "must be at least 1");
-        }
-        if self.limits.turn_urls == 0 {
-            return wrong("limits.turn_urls", "must be at least 1");
-        }
-        if self.registry.partitions > MAX_PARTITIONS {
-            return wrong("registry.partitions", "must be at most 1024");
-        }
-        if self.registry.memory_mb < 16 {
-            return wrong("registry.memory_mb", "must be at least 16");
-        }
-        if self.frontier.order == FrontierOrder::Pagerank && self.frontier.ranks.is_empty() {
-            return wrong(
-                "frontier.ranks",
-                "must name a rank table for frontier.order = \"pagerank\"; 'portolan rank DIR --out FILE' writes one",
-            );
-        }
-        if self.archive.compression_level > 12 {
-            return wrong("archive.compression_level", "must be from 0 to 12");
-        }
-        if self.http.max_body_bytes < 1024 {
-            return wrong("http.max_body_bytes", "must be at least 1024");
-        }
-        if !(0.0..=1000.0).contains(&self.politeness.response_time_factor) {
-            return wrong("politeness.response_time_factor", "must be from 0 to 1000");
-        }
-        if self.identity.product.is_empty()
-            || !self
-                .identity
-                .product
-                .bytes()
-                .all(|b| b.is_ascii_alphabetic() || b"-_".contains(&b))
-        {
-            return wrong(
-                "identity.product",
-                "must be a robots.txt product token: letters, '-' and '_' only",
-            );
-        }
-        for (setting, text) in [
-            ("identity.user_agent", &self.identity.user_agent),
-            ("identity.contact", &self.identity.contact),
-        ] {
-            if text.bytes().any(|b| b < 0x20 || b == 0x7f) {
-                return wrong(setting, "must not contain control characters");
-            }
-        }
-        Ok(())
     }
 
     /// The User-Agent header: the product, its version, and how to reach whoever runs it.
@@ -395,6 +351,15 @@ mod tests {
     }
 
     #[test]
+    fn a_file_changes_what_it_names_and_nothing_else() {
+        let first = Settings::with_overrides("[politeness]\ndelay_ms = 7000").expect("settings");
+        let second = first.changed_by("[limits]\nmax_redirects = 3");
+        let second = second.expect("settings");
+        assert_eq!(second.politeness.delay_ms, 7000);
+        assert_eq!(second.limits.max_redirects, 3);
+    }
+
+    #[test]
     fn mistakes_are_named() {
         let wrong = |text: &str| match Settings::with_overrides(text) {
             Ok(_) => panic!("{text} was taken"),
@@ -407,6 +372,40 @@ mod tests {
         );
         assert!(wrong("[scope]\nscope = \"planet\"").contains("planet"));
         assert!(wrong("[limits]\nconnections = 0").contains("limits.connections"));
+        for (text, setting) in [
+            ("[limits]\ntime_limit_s = nan", "limits.time_limit_s"),
+            (
+                "[politeness]\nhost_failures_max = 0",
+                "politeness.host_failures_max",
+            ),
+            (
+                "[politeness]\ndelay_ms = 9999999999999",
+                "politeness.delay_ms",
+            ),
+            ("[robots]\ncache_ms = 0", "robots.cache_ms"),
+            ("[robots]\ncache_ms = 86400001", "robots.cache_ms"),
+            ("[scope]\nmax_url_bytes = 0", "scope.max_url_bytes"),
+            (
+                "[scope]\nreserved_url_text = [\"\"]",
+                "scope.reserved_url_text",
+            ),
+            ("[scope]\nallowed_ports = [0]", "scope.allowed_ports"),
+            ("[dns]\nttl_min_ms = 90000000", "dns.ttl_min_ms"),
+            ("[http]\nmax_head_bytes = 0", "http.max_head_bytes"),
+            ("[http]\naccept = \"a\\nb: c\"", "http.accept"),
+            (
+                "[content]\ntypes = [\"text/html; charset=utf-8\"]",
+                "content.types",
+            ),
+            ("[content]\ntypes = [\"html\"]", "content.types"),
+            (
+                "[content]\nreserved_texts = [\"\"]",
+                "content.reserved_texts",
+            ),
+            ("[archive]\nprefix = \"a/b\"", "archive.prefix"),
+        ] {
+            assert!(wrong(text).contains(setting), "{text}: {}", wrong(text));
+        }
         assert!(wrong("x = ").contains("line 1"));
         assert!(!wrong("[limits]\nmax_pages = -3").contains('\n'));
     }

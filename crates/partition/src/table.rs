@@ -10,7 +10,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -55,8 +55,9 @@ impl Table {
         let count = u32::try_from(entries.len())
             .map_err(|_| GraphError::Request("more than 4,294,967,295 entries".to_owned()))?;
         let bits = (entries.len() / BUCKET_KEYS).checked_ilog2().unwrap_or(0);
-        let partial = path.with_extension("partial");
-        let file = File::create(&partial).map_err(GraphError::io(&partial))?;
+        // Where the name is a link, what it leads to is replaced, not the link.
+        let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let (partial, file) = beside(path)?;
         let mut out = Summed {
             out: BufWriter::with_capacity(1 << 18, file),
             sum: Xxh3::new(),
@@ -88,6 +89,9 @@ impl Table {
             // Whole or not at all: a reader never sees half of it under its name.
             std::fs::rename(&partial, path)
         })();
+        if written.is_err() {
+            let _ = std::fs::remove_file(&partial);
+        }
         written.map_err(GraphError::io(path))
     }
 
@@ -198,6 +202,24 @@ impl Table {
         let place = self.keys_start() + 8 * self.keys + 2 * at;
         u16::from_le_bytes([self.map[place], self.map[place + 1]])
     }
+}
+
+/// A new file of its own name beside `path`, which must be a file or nothing yet.
+fn beside(path: &Path) -> Result<(PathBuf, File)> {
+    let name = path
+        .file_name()
+        .filter(|_| !path.exists() || path.is_file());
+    let name = name.ok_or_else(|| {
+        GraphError::Request(format!(
+            "{} is no file that can be replaced",
+            path.display()
+        ))
+    })?;
+    let mut unique = name.to_os_string();
+    unique.push(format!(".{}.partial", std::process::id()));
+    let partial = path.with_file_name(unique);
+    let file = File::create_new(&partial).map_err(GraphError::io(&partial))?;
+    Ok((partial, file))
 }
 
 struct Summed {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::arguments_graph::at_least_one;
+
 #[derive(Parser)]
 #[command(
     name = "portolan",
@@ -58,7 +60,8 @@ pub(crate) struct CrawlArguments {
     /// The crawl's directory; if it holds a crawl, that crawl goes on
     #[arg(long, value_name = "DIR", default_value = "./crawl")]
     pub(crate) out: PathBuf,
-    /// A settings file (TOML) with what differs from `portolan config`
+    /// A settings file (TOML) with what differs from `portolan config`, or from the settings of the crawl
+    /// that goes on
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// A file with one seed URL a line ('#' starts a comment), or '-' for standard input
@@ -73,20 +76,20 @@ pub(crate) struct CrawlArguments {
     /// No URLs that match one of these regular expressions
     #[arg(long, value_name = "REGEX")]
     pub(crate) exclude: Vec<String>,
-    /// Stop after so many documents
-    #[arg(long, value_name = "N")]
+    /// Stop after so many documents; 0 is no limit
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_pages: Option<u64>,
-    /// Follow at most so many links from a seed
-    #[arg(long, value_name = "N")]
+    /// Follow at most so many links from a seed; 0 keeps to the seeds
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_depth: Option<u16>,
-    /// Stop after this time, such as 90s, 10m, 8h or 2d
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    /// Stop after this time, such as 90s, 10m, 8h or 2d; 0 is no limit
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     pub(crate) time_limit: Option<Duration>,
     /// Pause between requests to a host, such as 1s or 500ms; 0s only for your own servers [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     pub(crate) delay: Option<Duration>,
     /// Requests under way at once, over all hosts [default: 256]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one(), allow_negative_numbers = true)]
     pub(crate) connections: Option<usize>,
     /// Answer DNS for matching hosts: '*.example.test=127.0.0.1:8080'
     #[arg(long, value_name = "PATTERN=ADDR[:PORT]")]
@@ -244,7 +247,7 @@ pub(crate) struct WebArguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) server_threads: usize,
     /// Listen on so many loopback addresses, from 127.0.0.1 on, as a Web on many machines does
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     pub(crate) addresses: u8,
 }
 

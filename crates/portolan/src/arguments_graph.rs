@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Subcommand)]
@@ -66,7 +67,12 @@ pub(crate) struct PartitionArguments {
     pub(crate) input: GraphInput,
     /// Into how many parts; several, with commas, for --compare and --modes
     /// [default for --compare: 8,16,24,32,40,48,56,64]
-    #[arg(long, value_name = "K", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "K",
+        value_delimiter = ',',
+        allow_negative_numbers = true
+    )]
     pub(crate) parts: Vec<u16>,
     /// What is kept whole [default: site]
     #[arg(long, value_enum)]
@@ -74,7 +80,7 @@ pub(crate) struct PartitionArguments {
     #[arg(long, value_enum, default_value = "graph")]
     pub(crate) method: MethodArgument,
     /// How far above the mean a part may be, in bytes and in requests
-    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = parse_percent)]
+    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = parse_percent, allow_hyphen_values = true)]
     pub(crate) imbalance: f64,
     /// The same seed gives the same parts
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -98,14 +104,14 @@ pub(crate) struct PartitionArguments {
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub(crate) runs: u32,
     /// Seed pages of each process, where the crawl's own are not known (with --modes)
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one())]
     pub(crate) seeds: usize,
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
     #[arg(long)]
     pub(crate) json: bool,
     /// Draw the tables into this directory (with --compare)
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", requires = "compare")]
     pub(crate) svg: Option<PathBuf>,
 }
 
@@ -138,7 +144,7 @@ pub(crate) struct OrderArguments {
     #[arg(long)]
     pub(crate) compare: bool,
     /// Seed pages, drawn by chance where the crawl's own are not known
-    #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = at_least_one())]
     pub(crate) seeds: usize,
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -218,6 +224,11 @@ pub(crate) struct BenchGraphArguments {
 }
 
 /// `5%`, `0.5 %` or `5`: always percent.
+/// A number that may not be 0.
+pub(crate) fn at_least_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
+}
+
 fn parse_percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end();
     match number.parse::<f64>() {

@@ -26,8 +26,10 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             // Help or the version, asked for.
-            let _ = error.print();
-            return ExitCode::SUCCESS;
+            return match error.print() {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => failure::Failure::from(error).report(),
+            };
         }
     };
     match commands::run(arguments.command) {

@@ -4,7 +4,7 @@
 //! crawl goes on without its reader.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, BufWriter, StdoutLock, Write};
 
 use crate::failure::Failure;
 
@@ -30,8 +30,35 @@ macro_rules! noteln {
 
 pub(crate) use {note, noteln, say, sayln};
 
+/// Standard output in large pieces. What cannot be written at the end is a failure too.
+pub(crate) struct Lines(BufWriter<StdoutLock<'static>>);
+
+impl Lines {
+    pub(crate) fn new() -> Self {
+        Lines(BufWriter::with_capacity(1 << 16, io::stdout().lock()))
+    }
+}
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.flush() {
+            Failure::from(error).exit();
+        }
+    }
+}
+
 pub(crate) fn write(text: fmt::Arguments<'_>) {
-    if let Err(error) = std::io::stdout().write_fmt(text) {
+    if let Err(error) = io::stdout().write_fmt(text) {
         Failure::from(error).exit();
     }
 }

@@ -56,6 +56,11 @@ fn bad_input_gets_one_sentence_and_leaves_nothing_behind() {
         ),
         (&[""], &["SEED", "seed"][1..]),
         (&[], &["SEED"]),
+        (&[url, "--max-pages", "-1"], &["--max-pages", "-1"]),
+        (&[url, "--delay", "-5s"], &["--delay", "-5s"]),
+        (&[url, "--delay", "99999999999999d"], &["delay"]),
+        (&[url, "--connections", "0"], &["--connections", "0"]),
+        (&["http://me:secret@h0.sim.test/"], &["passwords"]),
         (&[url, "--include", "("], &["include", "("]),
         (&[url, "--exclude", "[a"], &["exclude", "[a"]),
         (&[url, "--resolve", "nonsense"], &["resolve", "nonsense"]),
@@ -404,8 +409,71 @@ fn a_reader_that_goes_away_is_no_failure() {
 fn output_that_cannot_be_written_is_a_failure() {
     let full = std::fs::File::options().write(true).open("/dev/full");
     let full = full.expect("/dev/full");
-    let mut command = portolan();
-    let asked = command.arg("config").stdout(full).output();
-    let asked = asked.expect("portolan starts");
-    assert_eq!(asked.status.code(), Some(1));
+    let site = small();
+    run(&mut site.crawl()).succeeded();
+    let out = site.out().display().to_string();
+    let questions: &[&[&str]] = &[
+        &["config"],
+        &["--help"],
+        &["status", &out],
+        &["status", &out, "--json"],
+        &["why", &out, "http://h0.sim.test/"],
+        &["urls", &out],
+        &["graph", &out],
+    ];
+    for &question in questions {
+        let full = full.try_clone().expect("another handle");
+        let mut command = portolan();
+        let asked = command.args(question).stdout(full).output();
+        let asked = asked.expect("portolan starts");
+        let said = String::from_utf8_lossy(&asked.stderr);
+        assert_eq!(asked.status.code(), Some(1), "{question:?}: {said}");
+        assert!(said.contains("No space left"), "{question:?}: {said}");
+    }
+}
+
+#[test]
+fn a_settings_file_changes_what_it_names_when_a_crawl_goes_on() {
+    let site = small();
+    let mut first = site.crawl();
+    first.args(["--contact", "me@example.org", "--max-pages", "5"]);
+    run(&mut first).succeeded();
+    let saved = || std::fs::read_to_string(site.out().join("crawl.toml")).expect("settings");
+    let begun = saved();
+
+    // What is settled when a crawl begins is refused, and nothing is changed by trying.
+    for (text, name) in [
+        ("[archive]\nprefix = \"zzz\"\n", "archive.prefix"),
+        ("[archive]\nprefix = \"a/b\"\n", "archive.prefix"),
+        ("[registry]\npartitions = 3\n", "registry.partitions"),
+        ("[robots]\ncache_ms = 0\n", "robots.cache_ms"),
+    ] {
+        let config = site.config(text);
+        let ran = run(portolan()
+            .arg("crawl")
+            .arg("--out")
+            .arg(site.out())
+            .arg("--config")
+            .arg(config));
+        is_told(&ran, &[name]);
+        assert_eq!(saved(), begun, "after {text}");
+    }
+
+    let config = site.config("[limits]\nmax_pages = 0\nmax_redirects = 3\n");
+    let mut on = portolan();
+    on.arg("crawl")
+        .arg("--out")
+        .arg(site.out())
+        .arg("--config")
+        .arg(config);
+    let ran = run(on.arg("--json")).succeeded();
+    assert_eq!(text(&ran.json(), "stopped_by"), "done");
+    let changed = saved();
+    let differ: Vec<&str> = begun
+        .lines()
+        .zip(changed.lines())
+        .filter(|(before, after)| before != after)
+        .map(|(_, after)| after)
+        .collect();
+    assert_eq!(differ, ["max_pages = 0", "max_redirects = 3"]);
 }

@@ -319,3 +319,31 @@ fn tables_are_drawn_and_written_for_programs() {
         assert!(ranks.exists());
     }
 }
+
+#[test]
+fn written_files_replace_nothing_but_their_own_name() {
+    let place = Place::new();
+    let graph = place.graph(NODES, EDGES);
+    let precious = place.write("parts.partial", "precious");
+    let target = place.write("elsewhere.pv", "");
+    let link = place.path("parts.pv");
+    std::os::unix::fs::symlink(&target, &link).expect("a link");
+    let out = link.display().to_string();
+    let options = ["--parts", "2", "--by", "page", "--out", &out];
+    let ran = portolan_on(&["partition"], &graph, &options);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(std::fs::read(&precious).expect("still there"), b"precious");
+    assert!(link.is_symlink());
+    assert!(std::fs::metadata(&target).expect("the target").len() > 0);
+
+    let dir = place.0.path().display().to_string();
+    let ran = portolan_on(&["partition", "--parts", "2"], &graph, &["--out", &dir]);
+    refused(&ran, &[&dir]);
+    let file = precious.display().to_string();
+    let options = ["--compare", "--parts", "2", "--svg", &file];
+    refused(
+        &portolan_on(&["partition"], &graph, &options),
+        &["--svg", &file],
+    );
+    assert_eq!(std::fs::read(&precious).expect("still there"), b"precious");
+}

@@ -4,7 +4,7 @@
 use crate::error::{At, RegistryError, Result};
 use crate::files::{replace_file, sync_dir};
 use crate::lock::DirLock;
-use crate::log::{Durable, LogReader, Logs};
+use crate::log::{Durable, LogEnd, LogReader, Logs, cut_short};
 use crate::manifest::Manifest;
 use crate::merger::Mergers;
 use crate::partition::{AfterCrash, Opening, Partition};
@@ -94,6 +94,7 @@ impl Registry {
             ends.push(log.end());
             opened.push(partition);
         }
+        refuse_cut_logs(&opened, &ends, &log_dirs)?;
         let segment_bytes = (settings.checkpoint_log_bytes / 4).clamp(1 << 12, 1 << 30);
         let mut logs = Logs::open(
             log_dirs.clone(),
@@ -198,6 +199,22 @@ fn sweep(dir: &Path, manifest: &Manifest) -> Result<()> {
                 }
                 _ => {}
             }
+        }
+    }
+    Ok(())
+}
+
+/// Links are passed on only once they are safe in their source's log. Where another partition has heard
+/// more than a log holds, what follows in that log would be taken for what was heard, and be lost.
+fn refuse_cut_logs(partitions: &[Partition], ends: &[LogEnd], log_dirs: &[PathBuf]) -> Result<()> {
+    for (source, (end, log_dir)) in ends.iter().zip(log_dirs).enumerate() {
+        let heard = partitions.iter().map(|partition| partition.heard()[source]);
+        let heard = heard.max().unwrap_or(0);
+        if heard > end.seq {
+            let path = end.segment.as_ref().map_or(log_dir, |(path, _)| path);
+            let length = end.segment.as_ref().map_or(0, |(_, length)| *length);
+            let what = cut_short(end.seq, heard);
+            return Err(RegistryError::corrupt(path, length, what));
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use portolan_crawl::Settings;
 use portolan_crawl::settings::DEFAULT_TOML;
 
 use super::crawl::read_settings;
@@ -12,7 +13,8 @@ use crate::failure::Failure;
 pub(crate) fn run(arguments: &ConfigArguments) -> Result<ExitCode, Failure> {
     let text = match &arguments.config {
         None => DEFAULT_TOML.to_string(),
-        Some(file) => toml::to_string(&read_settings(Some(file))?).map_err(Failure::failed)?,
+        Some(file) => toml::to_string(&read_settings(Some(file), Settings::default())?)
+            .map_err(Failure::failed)?,
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

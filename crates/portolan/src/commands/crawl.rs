@@ -87,11 +87,11 @@ fn count_interrupts() -> Result<Arc<AtomicUsize>, Failure> {
 
 fn plan(arguments: CrawlArguments) -> Result<Plan, Failure> {
     let resumed = Crawl::exists(&arguments.out);
-    let mut settings = if resumed && arguments.config.is_none() {
-        Crawl::saved_settings(&arguments.out)?
-    } else {
-        read_settings(arguments.config.as_deref())?
+    let begun = match resumed {
+        true => Crawl::saved_settings(&arguments.out)?,
+        false => Settings::default(),
     };
+    let mut settings = read_settings(arguments.config.as_deref(), begun)?;
     let mut seeds: Vec<Seed> = arguments
         .seeds
         .iter()
@@ -122,14 +122,15 @@ fn plan(arguments: CrawlArguments) -> Result<Plan, Failure> {
     })
 }
 
-/// The defaults, or what a settings file makes of them.
-pub(crate) fn read_settings(file: Option<&Path>) -> Result<Settings, Failure> {
+/// What a settings file makes of settings.
+pub(crate) fn read_settings(file: Option<&Path>, begun: Settings) -> Result<Settings, Failure> {
     let Some(file) = file else {
-        return Ok(Settings::default());
+        return Ok(begun);
     };
     let text = std::fs::read_to_string(file)
         .map_err(|e| Failure::usage(format!("--config {}: {e}", file.display())))?;
-    Settings::with_overrides(&text)
+    begun
+        .changed_by(&text)
         .map_err(|e| Failure::usage(format!("--config {}: {e}", file.display())))
 }
 
@@ -143,14 +144,8 @@ fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
             ScopeArgument::Any => ScopeKind::Any,
         };
     }
-    settings
-        .scope
-        .include
-        .extend(arguments.include.iter().cloned());
-    settings
-        .scope
-        .exclude
-        .extend(arguments.exclude.iter().cloned());
+    add(&mut settings.scope.include, &arguments.include);
+    add(&mut settings.scope.exclude, &arguments.exclude);
     if let Some(pages) = arguments.max_pages {
         settings.limits.max_pages = pages;
     }
@@ -161,20 +156,28 @@ fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
         settings.limits.time_limit_s = limit.as_secs_f64();
     }
     if let Some(delay) = arguments.delay {
-        settings.politeness.delay_ms = delay.as_millis() as u64;
+        // Rounded up: only a delay of nothing is none. One that is too long is told of by the check.
+        let delay_ms = delay.as_nanos().div_ceil(1_000_000);
+        settings.politeness.delay_ms = u64::try_from(delay_ms).unwrap_or(u64::MAX);
     }
     if let Some(connections) = arguments.connections {
         settings.limits.connections = connections;
     }
-    settings
-        .dns
-        .resolve
-        .extend(arguments.resolve.iter().cloned());
+    add(&mut settings.dns.resolve, &arguments.resolve);
     if let Some(agent) = &arguments.user_agent {
         settings.identity.user_agent.clone_from(agent);
     }
     if let Some(contact) = &arguments.contact {
         settings.identity.contact.clone_from(contact);
+    }
+}
+
+/// What is there already, as when a crawl goes on with the same options, is not added again.
+fn add(list: &mut Vec<String>, more: &[String]) {
+    for text in more {
+        if !list.contains(text) {
+            list.push(text.clone());
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use portolan_partition::{
     write_parquet, write_tsv,
 };
 
-use super::graph_input::read;
+use super::graph_input::{directory, read};
 use crate::arguments_graph::{ExportCommand, FormatArgument, UnitArgument};
 use crate::failure::Failure;
 use crate::output::noteln;
@@ -19,14 +19,13 @@ pub(crate) fn run(command: &ExportCommand) -> Result<ExitCode, Failure> {
         out,
         by,
     } = command;
-    std::fs::create_dir_all(out)
-        .map_err(|error| Failure::failed(format!("{}: {error}", out.display())))?;
     if *format == FormatArgument::Metis {
         let graph = read(input)?;
         let unit = match by {
             UnitArgument::Page => Unit::Page,
             UnitArgument::Site => Unit::Site,
         };
+        directory("--out", out)?;
         let path = out.join("graph.metis");
         write_metis(&CutGraph::of(&graph, unit)?, &path)?;
         noteln!("written: {}", path.display());
@@ -48,6 +47,7 @@ pub(crate) fn run(command: &ExportCommand) -> Result<ExitCode, Failure> {
         Some(text) => Box::new(SyntheticSpec::parse(text)?.plan()),
         None => Box::new(read(input)?),
     };
+    directory("--out", out)?;
     let files = match format {
         FormatArgument::Tsv => write_tsv(graph.as_ref(), out)?,
         FormatArgument::Webgraph => write_bv(graph.as_ref(), &out.join("graph"))?,

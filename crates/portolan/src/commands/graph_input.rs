@@ -22,6 +22,10 @@ impl From<GraphError> for Failure {
                 if matches!(
                     source.kind(),
                     ErrorKind::NotFound
+                        | ErrorKind::NotADirectory
+                        | ErrorKind::IsADirectory
+                        | ErrorKind::AlreadyExists
+                        | ErrorKind::PermissionDenied
                         | ErrorKind::UnexpectedEof
                         | ErrorKind::InvalidData
                         | ErrorKind::InvalidInput
@@ -78,10 +82,15 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.2}", 100.0 * share)
 }
 
+/// Makes a directory for files, before there is anything to lose.
+pub(super) fn directory(option: &str, dir: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(dir)
+        .map_err(|error| Failure::usage(format!("{option} {}: {error}", dir.display())))
+}
+
 pub(super) fn draw(dir: &Path, name: &str, chart: &Chart) -> Result<(), Failure> {
     let path = dir.join(format!("{name}.svg"));
-    std::fs::create_dir_all(dir)
-        .and_then(|()| std::fs::write(&path, chart.svg()))
+    std::fs::write(&path, chart.svg())
         .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
     noteln!("drawn: {}", path.display());
     Ok(())

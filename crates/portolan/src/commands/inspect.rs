@@ -7,6 +7,7 @@ use portolan_crawl::{Crawl, REGISTRY_DIR};
 use portolan_registry::{Snapshot, State, UrlRecord};
 
 use crate::failure::Failure;
+use crate::output::Lines;
 
 /// The registry of the crawl in `dir`, as of now; works while the crawl runs.
 pub(crate) fn open(dir: &Path) -> Result<Snapshot, Failure> {
@@ -20,8 +21,8 @@ pub(crate) fn open(dir: &Path) -> Result<Snapshot, Failure> {
 }
 
 /// Lines to stdout, in large pieces.
-pub(crate) fn lines() -> io::BufWriter<io::StdoutLock<'static>> {
-    io::BufWriter::with_capacity(1 << 16, io::stdout().lock())
+pub(crate) fn lines() -> Lines {
+    Lines::new()
 }
 
 pub(crate) fn state_name(record: &UrlRecord) -> &'static str {

@@ -5,13 +5,16 @@ use std::process::ExitCode;
 use portolan_crawl::report::thousands;
 use portolan_partition::{CHECKPOINTS, Chart, Order, Orders, draw_seeds, replay_orders};
 
-use super::graph_input::{aligned, draw, read};
+use super::graph_input::{aligned, directory, draw, read};
 use super::inspect;
 use crate::arguments_graph::{OrderArgument, OrderArguments};
 use crate::failure::Failure;
 use crate::output::{noteln, sayln};
 
 pub(crate) fn run(arguments: &OrderArguments) -> Result<ExitCode, Failure> {
+    if let Some(dir) = &arguments.svg {
+        directory("--svg", dir)?;
+    }
     let graph = read(&arguments.input)?;
     let seeds = if graph.seeds.is_empty() {
         draw_seeds(&graph, arguments.seeds, arguments.seed)

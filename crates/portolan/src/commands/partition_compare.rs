@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use portolan_crawl::report::thousands;
 use portolan_partition::{Cell, Chart, CompareSettings, Comparison, WebGraph, compare};
 
-use super::graph_input::{aligned, draw, percent};
+use super::graph_input::{aligned, directory, draw, percent};
 use super::{inspect, partition};
 use crate::arguments_graph::PartitionArguments;
 use crate::failure::Failure;
@@ -51,6 +51,9 @@ const TABLES: [Table; 3] = [
 ];
 
 pub(super) fn run(arguments: &PartitionArguments, graph: &WebGraph) -> Result<ExitCode, Failure> {
+    if let Some(dir) = &arguments.svg {
+        directory("--svg", dir)?;
+    }
     let parts = match arguments.parts.as_slice() {
         [] => DEFAULT_PARTS.to_vec(),
         some => some.to_vec(),

@@ -9,6 +9,7 @@ use signal_hook::iterator::Signals;
 
 use crate::arguments::{SimwebArguments, WebArguments};
 use crate::failure::Failure;
+use crate::output::say;
 
 pub(crate) fn run(arguments: SimwebArguments) -> Result<ExitCode, Failure> {
     let spec = spec(&arguments.web)?;
@@ -56,9 +57,9 @@ fn spec(arguments: &WebArguments) -> Result<WebSpec, Failure> {
     let mut table = toml::Table::try_from(&spec).map_err(Failure::failed)?;
     for assignment in &arguments.set {
         if assignment == "help" {
-            return Err(Failure::usage(format!(
-                "the parameters of a Web and their values here:\n{table}"
-            )));
+            // Asked for, like --help: there is nothing more to do.
+            say!("# The parameters of a Web and their values here.\n{table}");
+            std::process::exit(0);
         }
         assign(&mut table, assignment)?;
     }

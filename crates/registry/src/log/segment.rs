@@ -68,6 +68,9 @@ impl LogReader {
     /// Entries after `after_seq`. Earlier ones in the same segment are passed over.
     pub(crate) fn open(dir: &Path, after_seq: u64) -> Result<Self> {
         let mut segments = list_segments(dir)?;
+        if segments.is_empty() && after_seq > 0 {
+            return Err(RegistryError::corrupt(dir, 0, cut_short(0, after_seq)));
+        }
         let start = segments
             .partition_point(|(first, _)| *first <= after_seq + 1)
             .saturating_sub(1);
@@ -106,6 +109,12 @@ impl LogReader {
             };
             match reader.next()? {
                 None => {
+                    // A checkpoint is committed only after the entries that it holds.
+                    let last = reader.next_seq - 1;
+                    if reader.last_segment && last < self.end.seq {
+                        let what = cut_short(last, self.end.seq);
+                        return Err(RegistryError::corrupt(&reader.path, reader.offset, what));
+                    }
                     self.end.segment = Some((reader.path.clone(), reader.offset));
                     self.current = None;
                 }
@@ -137,6 +146,11 @@ impl LogReader {
     pub(crate) fn end(self) -> LogEnd {
         self.end
     }
+}
+
+/// A log that is shorter than it once was. What it lost cannot be fetched again, as others know of it.
+pub(crate) fn cut_short(last: u64, known: u64) -> String {
+    format!("the log ends with entry {last}, but entry {known} was in it: its end is missing")
 }
 
 struct SegmentReader {

@@ -165,6 +165,67 @@ fn a_synced_frame_that_is_damaged_stops_the_opening() {
     Snapshot::open(dir.path()).unwrap();
 }
 
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for item in fs::read_dir(from).unwrap() {
+        let path = item.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
+/// Whatever a disk loses of a log's end, the registry does not open, or it opens and goes on, and opens again.
+#[test]
+fn a_log_that_lost_its_end_is_refused_or_goes_on() {
+    let whole = scratch();
+    make(whole.path());
+    let mut all = Vec::new();
+    files(whole.path(), &mut all);
+    all.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
+    let mut random = Random(11);
+    let (mut refused, mut went_on) = (0, 0);
+    for log in &all {
+        let bytes = fs::read(log).unwrap();
+        let last = bytes.len() as u64 - 1;
+        let cuts = (0..6).map(|_| random.below(bytes.len() as u64));
+        for cut in cuts.chain([0, last]).collect::<Vec<_>>() {
+            let dir = scratch();
+            copy(whole.path(), dir.path());
+            let cut_log = dir.path().join(log.strip_prefix(whole.path()).unwrap());
+            fs::write(&cut_log, &bytes[..cut as usize]).unwrap();
+            let mut opened = match Registry::open(dir.path(), &settings(), 0) {
+                Ok(opened) => opened,
+                Err(error @ RegistryError::Corrupt { .. }) => {
+                    assert!(error.to_string().contains("/log"), "{error}");
+                    refused += 1;
+                    continue;
+                }
+                Err(other) => panic!("{}, cut at {cut}: {other}", log.display()),
+            };
+            let mut web = Web {
+                random: Random(cut + 1),
+                hosts: 30,
+                pages: 200,
+                order: Order::default(),
+            };
+            commit(&mut opened, &mut web, 20);
+            opened.logs.sync().unwrap();
+            let known: u64 = opened.partitions.iter().map(|p| p.stats().known).sum();
+            drop(opened);
+            let again = Registry::open(dir.path(), &settings(), 0).unwrap();
+            let found: u64 = again.partitions.iter().map(|p| p.stats().known).sum();
+            assert_eq!(found, known, "{}, cut at {cut}", log.display());
+            went_on += 1;
+        }
+    }
+    println!("{refused} were refused, {went_on} went on");
+    assert!(refused > 0 && went_on > 0);
+}
+
 #[test]
 fn ram_stays_within_its_bound() {
     let dir = scratch();

@@ -1,0 +1,181 @@
+//! What types cannot say of settings: values that would fetch nothing, never end, or be impolite.
+
+use super::{FrontierOrder, MAX_PARTITIONS, Settings, SettingsError};
+
+/// RFC 9309: robots.txt is not believed for longer than a day. Asked for more often than this, it would
+/// be most of what is asked for.
+const ROBOTS_CACHE_MS: std::ops::RangeInclusive<u64> = 60_000..=86_400_000;
+/// A month.
+const MAX_DELAY_MS: u64 = 30 * 86_400_000;
+/// Names of WARC files have a timestamp and a number behind it.
+const MAX_PREFIX_BYTES: usize = 100;
+
+impl Settings {
+    /// The first setting that cannot be, in one sentence.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        self.check_amounts()?;
+        self.check_politeness()?;
+        self.check_texts()?;
+        if self.frontier.order == FrontierOrder::Pagerank && self.frontier.ranks.is_empty() {
+            return wrong(
+                "frontier.ranks",
+                "must name a rank table for frontier.order = \"pagerank\"; 'portolan rank DIR --out FILE' writes one",
+            );
+        }
+        Ok(())
+    }
+
+    fn check_amounts(&self) -> Result<(), SettingsError> {
+        let limits = &self.limits;
+        for (setting, value, least) in [
+            ("limits.connections", limits.connections, 1),
+            ("limits.max_attempts", usize::from(limits.max_attempts), 1),
+            ("limits.turn_urls", limits.turn_urls, 1),
+            ("scope.max_url_bytes", self.scope.max_url_bytes, 16),
+            ("http.max_head_bytes", self.http.max_head_bytes, 1024),
+            ("http.max_body_bytes", self.http.max_body_bytes, 1024),
+            ("dns.at_once", self.dns.at_once, 1),
+        ] {
+            if value < least {
+                return wrong(setting, &format!("must be at least {least}"));
+            }
+        }
+        if !(limits.time_limit_s.is_finite() && limits.time_limit_s >= 0.0) {
+            return wrong(
+                "limits.time_limit_s",
+                "must be a number of seconds; 0 is no limit",
+            );
+        }
+        if self.registry.partitions > MAX_PARTITIONS {
+            return wrong("registry.partitions", "must be at most 1024");
+        }
+        if self.registry.memory_mb < 16 {
+            return wrong("registry.memory_mb", "must be at least 16");
+        }
+        if self.archive.compression_level > 12 {
+            return wrong("archive.compression_level", "must be from 0 to 12");
+        }
+        if self.dns.ttl_min_ms > self.dns.ttl_max_ms {
+            return wrong("dns.ttl_min_ms", "must not be more than dns.ttl_max_ms");
+        }
+        if self.scope.allowed_ports.contains(&0) {
+            return wrong("scope.allowed_ports", "must not hold 0, which is no port");
+        }
+        Ok(())
+    }
+
+    fn check_politeness(&self) -> Result<(), SettingsError> {
+        let politeness = &self.politeness;
+        if !(0.0..=1000.0).contains(&politeness.response_time_factor) {
+            return wrong("politeness.response_time_factor", "must be from 0 to 1000");
+        }
+        if politeness.delay_ms > MAX_DELAY_MS {
+            return wrong(
+                "politeness.delay_ms",
+                &format!("must be at most {MAX_DELAY_MS}, which is 30 days"),
+            );
+        }
+        if politeness.host_failures_max == 0 {
+            return wrong("politeness.host_failures_max", "must be at least 1");
+        }
+        if !ROBOTS_CACHE_MS.contains(&self.robots.cache_ms) {
+            let (least, most) = ROBOTS_CACHE_MS.into_inner();
+            let what = format!("must be from {least} to {most}: a minute to a day");
+            return wrong("robots.cache_ms", &what);
+        }
+        Ok(())
+    }
+
+    fn check_texts(&self) -> Result<(), SettingsError> {
+        let product = &self.identity.product;
+        let is_token = |b: u8| b.is_ascii_alphabetic() || b"-_".contains(&b);
+        if product.is_empty() || !product.bytes().all(is_token) {
+            return wrong(
+                "identity.product",
+                "must be a robots.txt product token: letters, '-' and '_' only",
+            );
+        }
+        for (setting, text) in [
+            ("identity.user_agent", &self.identity.user_agent),
+            ("identity.contact", &self.identity.contact),
+            ("http.accept", &self.http.accept),
+            ("http.accept_language", &self.http.accept_language),
+            ("archive.operator", &self.archive.operator),
+        ] {
+            if text.bytes().any(|b| b < 0x20 || b == 0x7f) {
+                return wrong(setting, "must not contain control characters");
+            }
+        }
+        for (setting, texts) in [
+            ("scope.reserved_url_text", &self.scope.reserved_url_text),
+            ("content.reserved_texts", &self.content.reserved_texts),
+        ] {
+            if texts.iter().any(String::is_empty) {
+                return wrong(
+                    setting,
+                    "must not hold an empty text, which is in everything",
+                );
+            }
+        }
+        if let Some(strange) = self.content.types.iter().find(|t| !is_media_range(t)) {
+            let what = format!(
+                "must hold media types such as \"text/html\" or \"image/*\", not '{strange}'"
+            );
+            return wrong("content.types", &what);
+        }
+        let prefix = &self.archive.prefix;
+        let fits = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+        if !(1..=MAX_PREFIX_BYTES).contains(&prefix.len())
+            || prefix.starts_with('.')
+            || !prefix.bytes().all(fits)
+        {
+            return wrong(
+                "archive.prefix",
+                &format!(
+                    "must be 1 to {MAX_PREFIX_BYTES} letters, digits, '.', '_' and '-', and not start with '.'"
+                ),
+            );
+        }
+        Ok(())
+    }
+
+    /// What is settled when a crawl begins must be the same when it goes on.
+    pub(crate) fn check_fixed(&self, begun: &Settings) -> Result<(), SettingsError> {
+        for (setting, now, then) in [
+            (
+                "archive.prefix",
+                &self.archive.prefix,
+                &begun.archive.prefix,
+            ),
+            (
+                "registry.partitions",
+                &self.registry.partitions.to_string(),
+                &begun.registry.partitions.to_string(),
+            ),
+        ] {
+            if now != then {
+                let what = format!(
+                    "is settled when a crawl begins; this one began with '{then}', not '{now}'"
+                );
+                return wrong(setting, &what);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn wrong(setting: &str, what: &str) -> Result<(), SettingsError> {
+    Err(SettingsError(format!("{setting} {what}")))
+}
+
+/// `type/subtype` or `type/*`, without parameters.
+fn is_media_range(text: &str) -> bool {
+    let is_token = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b))
+    };
+    text.split_once('/')
+        .is_some_and(|(kind, sub)| is_token(kind) && (sub == "*" || is_token(sub)))
+}
