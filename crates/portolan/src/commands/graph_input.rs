@@ -1,7 +1,7 @@
 //! What the commands that work on a graph share: reading it, saying what was odd, lining up tables.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use portolan_crawl::Crawl;
 use portolan_partition::{Chart, GraphError, WebGraph, read_crawl, read_files};
@@ -80,6 +80,17 @@ pub(super) fn aligned(rows: &[Vec<String>]) -> String {
 
 pub(super) fn percent(share: f64) -> String {
     format!("{:.2}", 100.0 * share)
+}
+
+/// Refuses a name that a file cannot be written to, before there is anything to lose.
+pub(super) fn replaceable(option: &str, path: Option<&PathBuf>) -> Result<(), Failure> {
+    match path {
+        Some(path) if path.exists() && !path.is_file() => Err(Failure::usage(format!(
+            "{option} {} is no file that can be replaced; name another one",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Makes a directory for files, before there is anything to lose.

@@ -8,13 +8,14 @@ use portolan_partition::{
 };
 use serde_json::json;
 
-use super::graph_input::{aligned, percent, read};
+use super::graph_input::{aligned, percent, read, replaceable};
 use super::{inspect, partition_compare, partition_modes};
 use crate::arguments_graph::{MethodArgument, PartitionArguments, UnitArgument};
 use crate::failure::Failure;
 use crate::output::{noteln, say, sayln};
 
 pub(crate) fn run(arguments: &PartitionArguments) -> Result<ExitCode, Failure> {
+    replaceable("--out", arguments.out.as_ref())?;
     let graph = read(&arguments.input)?;
     if arguments.compare {
         return partition_compare::run(arguments, &graph);

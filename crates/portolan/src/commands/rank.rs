@@ -8,13 +8,14 @@ use portolan_partition::{
 };
 use serde_json::json;
 
-use super::graph_input::read;
+use super::graph_input::{read, replaceable};
 use super::inspect;
 use crate::arguments_graph::{RankArguments, RankMethod};
 use crate::failure::Failure;
 use crate::output::noteln;
 
 pub(crate) fn run(arguments: &RankArguments) -> Result<ExitCode, Failure> {
+    replaceable("--out", arguments.out.as_ref())?;
     let graph = read(&arguments.input)?;
     let scores = match arguments.method {
         RankMethod::Backlinks => back_links(&graph.links),
