@@ -15,7 +15,7 @@
 //! Reading:
 //! - `read`: records of `.warc`, `.warc.gz` and ARC files, damaged ones included.
 //! - `verify`: names every fault of a file; `fault` is what they are called, `chunked` undoes the
-//!   transfer coding that other crawlers keep.
+//!   transfer coding that other crawlers keep. `check_index` compares a file's index with it.
 //! - `list`: one line a record, and one record's bytes.
 //!
 //! Beside them `seen`: fingerprint of a payload -> the first record that holds it.
@@ -23,6 +23,7 @@
 mod append_file;
 mod capture;
 mod cdxj;
+mod check_index;
 mod chunked;
 mod date;
 mod digest;
@@ -42,6 +43,7 @@ mod verify;
 mod writer;
 
 pub use capture::{Built, Capture, PageFacts};
+pub use check_index::{IndexFaults, check_index};
 pub use error::ArchiveError;
 pub use fault::Fault;
 pub use list::{Cat, Listed, Listing, Part, cat, list};

@@ -47,6 +47,8 @@ pub struct Report {
     pub records: u64,
     /// Records by WARC-Type.
     pub kinds: BTreeMap<String, u64>,
+    /// Where responses and revisits start: what an index names.
+    pub captures: Vec<u64>,
     /// Digests that were computed and agreed.
     pub digests_checked: u64,
     /// The first of them.
@@ -70,6 +72,7 @@ pub fn verify(path: &Path) -> Result<Report, ArchiveError> {
             format: None,
             records: 0,
             kinds: BTreeMap::new(),
+            captures: Vec::new(),
             digests_checked: 0,
             findings: Vec::new(),
             findings_total: 0,
@@ -106,6 +109,9 @@ impl Verifier {
         // Types come from the file: do not let it fill the table.
         if KINDS.contains(&record.kind()) || record.kind() == "arc-header" {
             *report.kinds.entry(record.kind().to_owned()).or_default() += 1;
+        }
+        if matches!(record.kind(), "response" | "revisit") {
+            report.captures.push(record.offset);
         }
         let mut faults = Vec::new();
         if record.version == "ARC/1" {

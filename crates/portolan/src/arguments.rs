@@ -173,7 +173,7 @@ pub(crate) struct LinksArguments {
 /// Look into WARC files.
 #[derive(Subcommand)]
 pub(crate) enum WarcCommand {
-    /// Check records, digests and framing; exit code 1 if anything is wrong
+    /// Check records, digests, framing and index; exit code 1 if anything is wrong
     Verify {
         /// WARC files, or directories that hold some
         #[arg(required = true)]

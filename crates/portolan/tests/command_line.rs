@@ -477,3 +477,30 @@ fn a_settings_file_changes_what_it_names_when_a_crawl_goes_on() {
         .collect();
     assert_eq!(differ, ["max_pages = 0", "max_redirects = 3"]);
 }
+
+#[test]
+fn an_index_that_lost_its_end_is_found_and_made_again() {
+    let site = small();
+    run(&mut site.crawl()).succeeded();
+    let merged = site.out().join("index.cdxj");
+    let whole = std::fs::read(&merged).expect("an index");
+    let dir = std::fs::read_dir(site.out().join("index")).expect("indexes");
+    let index = dir.map(|entry| entry.expect("an entry").path()).next();
+    let index = index.expect("the index of the only file");
+    let lines = std::fs::read(&index).expect("lines");
+    std::fs::write(&index, &lines[..lines.len() / 2]).expect("half of it");
+
+    let verify = || run(portolan().args(["warc", "verify"]).arg(site.out()));
+    let ran = verify();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.out.contains(&index.display().to_string()),
+        "{}",
+        ran.out
+    );
+
+    std::fs::remove_file(&index).expect("deleted");
+    run(&mut site.resume()).succeeded();
+    assert_eq!(verify().code, Some(0));
+    assert_eq!(std::fs::read(&merged).expect("an index"), whole);
+}

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use portolan_archive::{Cat, Part, Report, cat, list, verify};
+use portolan_archive::{Cat, IndexFaults, Part, Report, cat, check_index, list, verify};
 use portolan_crawl::ARCHIVE_DIR;
 use portolan_crawl::report::thousands;
 use serde_json::json;
@@ -41,7 +41,8 @@ fn verify_all(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
     let mut out = inspect::lines();
     for path in files(paths)? {
         let report = verify(&path).map_err(Failure::failed)?;
-        sound &= report.is_sound();
+        let index = check_index(&report).map_err(Failure::failed)?;
+        sound &= report.is_sound() && index.is_none();
         if json {
             let findings: Vec<_> = report
                 .findings
@@ -52,14 +53,34 @@ fn verify_all(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
                 "file": path, "sound": report.is_sound(), "records": report.records,
                 "kinds": report.kinds, "digests_checked": report.digests_checked,
                 "faults": report.findings_total, "findings": findings,
+                "index_faults": index.as_ref().map(|index| json!({
+                    "file": index.path, "missing": index.missing, "surplus": index.surplus,
+                    "broken": index.broken, "unsorted": index.unsorted,
+                })),
             });
             inspect::write_json(&mut out, &value)?;
         } else {
             tell(&mut out, &report)?;
+            if let Some(index) = &index {
+                tell_index(&mut out, index)?;
+            }
         }
     }
     out.flush()?;
     Ok(ExitCode::from(u8::from(!sound)))
+}
+
+fn tell_index(out: &mut impl Write, index: &IndexFaults) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "{}: does not fit it; {} records are missing, {} are not there, {} lines are broken, {} out of order. \
+         Delete it: the crawl makes it again when it goes on.",
+        index.path.display(),
+        thousands(index.missing),
+        thousands(index.surplus),
+        thousands(index.broken),
+        thousands(index.unsorted),
+    )
 }
 
 /// One file's verdict, in words.
