@@ -250,6 +250,15 @@ fn a_crawl_can_be_asked_while_it_runs_and_afterwards() {
         "{of_host}"
     );
 
+    let mut wrong = portolan();
+    wrong.arg("urls").arg(site.out());
+    let told = run(wrong.args(["--host", "http://h3.sim.test/"]));
+    is_told(&told, &["--host", "http://h3.sim.test/"]);
+    let mut page = portolan();
+    page.args(["warc", "cat"]).arg(site.out());
+    let page = run(page.args(["--url", "h0.sim.test", "--payload"])).succeeded();
+    assert!(page.out.contains("<html"), "{}", page.out);
+
     let links = site.ask(&["links", "--json"]).json_lines();
     let mut home = links
         .iter()

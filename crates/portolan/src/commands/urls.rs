@@ -12,6 +12,13 @@ use crate::failure::Failure;
 
 pub(crate) fn run(arguments: &UrlsArguments) -> Result<ExitCode, Failure> {
     let snapshot = inspect::open(&arguments.dir)?;
+    if let Some(host) = &arguments.host
+        && (host.is_empty() || host.contains('/'))
+    {
+        return Err(Failure::usage(format!(
+            "--host '{host}' is no host; write its name alone, such as www.example.org"
+        )));
+    }
     let filter = UrlFilter {
         state: arguments.state.map(|state| match state {
             StateArgument::Visited => State::Visited,

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use portolan_archive::{Cat, IndexFaults, Part, Report, cat, check_index, list, verify};
 use portolan_crawl::ARCHIVE_DIR;
 use portolan_crawl::report::thousands;
+use portolan_model::Canonicalizer;
 use serde_json::json;
 
 use super::inspect;
@@ -23,15 +24,11 @@ pub(crate) fn run(command: WarcCommand) -> Result<ExitCode, Failure> {
             url,
             payload,
         } => {
-            let which = match (&url, offset) {
-                (Some(url), _) => Cat::Url(url),
-                (None, offset) => Cat::Offset(offset.unwrap_or(0)),
-            };
-            print_record(
-                &path,
-                which,
-                if payload { Part::Payload } else { Part::Record },
-            )
+            let part = if payload { Part::Payload } else { Part::Record };
+            match (&url, offset) {
+                (Some(url), _) => print_response(&path, url, part),
+                (None, offset) => print_record(&path, Cat::Offset(offset.unwrap_or(0)), part),
+            }
         }
     }
 }
@@ -145,6 +142,17 @@ fn list_all(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// As it was typed; else as a crawl would write it.
+fn print_response(path: &Path, url: &str, part: Part) -> Result<ExitCode, Failure> {
+    let typed = print_record(path, Cat::Url(url), part);
+    match Canonicalizer::default().parse_seed(url) {
+        Ok(canonical) if typed.is_err() && canonical.as_str() != url => {
+            print_record(path, Cat::Url(canonical.as_str()), part)
+        }
+        _ => typed,
+    }
 }
 
 fn print_record(path: &Path, which: Cat<'_>, part: Part) -> Result<ExitCode, Failure> {
