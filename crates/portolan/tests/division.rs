@@ -319,7 +319,10 @@ fn a_crawl_goes_on_as_it_began() {
         let config = site.config(&format!("{settings}\n"));
         refused(&run(site.resume().arg("--config").arg(config)), words);
     };
-    try_with(QUICK, &["partition.method", "fixed when a crawl begins"]);
+    try_with(
+        "[partition]\nmethod = \"hash\"\n",
+        &["partition.method", "fixed when a crawl begins"],
+    );
     try_with(
         &with_vector(&vector, "site-hash"),
         &["partition.unlisted", "fixed"],
