@@ -6,7 +6,7 @@ use crate::error::ArchiveError;
 use crate::merge::{merge_sorted, publish};
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Lines sorted in RAM at once; a larger part file is sorted in runs. The index of a 1 GiB WARC
@@ -59,6 +59,14 @@ pub(crate) fn push_position(line: &mut String, length: u64, offset: u64, filenam
     );
     push_json_text(line, filename);
     line.push_str("}\n");
+}
+
+/// Reads a line with its end into `line`, which is emptied first; how many bytes it has. A hole in the file
+/// reads as zeros without a line end: never holds more than a line's worth.
+pub(crate) fn read_line(source: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> {
+    const MAX_LINE_BYTES: u64 = 1 << 20;
+    line.clear();
+    source.take(MAX_LINE_BYTES).read_until(b'\n', line)
 }
 
 /// Offset and length of a whole line of ours; `None` if it is torn.

@@ -1,16 +1,14 @@
 //! Does the index of a WARC file name what the file holds? A disk that loses the end of an index does so
 //! without a word, and replay would miss pages.
 
-use crate::cdxj::position_of;
+use crate::cdxj::{position_of, read_line};
 use crate::error::ArchiveError;
-use crate::settings::Compression;
 use crate::verify::Report;
+use crate::writer::stem_of;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
-
-const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// How an index differs from its file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,11 +49,7 @@ pub fn check_index(report: &Report) -> Result<Option<IndexFaults>, ArchiveError>
     let mut left: BTreeSet<u64> = report.captures.iter().copied().collect();
     let (mut line, mut before) = (Vec::new(), Vec::new());
     loop {
-        line.clear();
-        let read = (&mut source)
-            .take(MAX_LINE_BYTES)
-            .read_until(b'\n', &mut line)
-            .map_err(ArchiveError::io("read", path))?;
+        let read = read_line(&mut source, &mut line).map_err(ArchiveError::io("read", path))?;
         if read == 0 {
             break;
         }
@@ -78,6 +72,6 @@ fn index_of(warc: &Path) -> Option<PathBuf> {
         return None;
     }
     let name = warc.file_name()?.to_str()?;
-    let stem = name.strip_suffix(Compression::of_name(name)?.suffix())?;
-    Some(archive.parent()?.join("index").join(format!("{stem}.cdxj")))
+    let index = format!("{}.cdxj", stem_of(name)?);
+    Some(archive.parent()?.join("index").join(index))
 }

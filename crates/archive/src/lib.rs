@@ -54,4 +54,4 @@ pub use recover::Recovery;
 pub use seen::{ContentSeen, MergeJob, MergedRun, SeenRecord};
 pub use settings::{ArchiveSettings, Compression, DurableEnd};
 pub use verify::{Finding, Report, verify};
-pub use writer::{Finished, WarcWriter};
+pub use writer::{Finished, WarcWriter, check_prefix};

@@ -2,7 +2,7 @@
 //! before the writer; never touches a byte that a logged visit names.
 
 use crate::append_file::sync_dir;
-use crate::cdxj::{self, PartIndex, close_index, position_of};
+use crate::cdxj::{self, PartIndex, close_index, position_of, read_line};
 use crate::date::timestamp_of_warc_date;
 use crate::digest;
 use crate::error::ArchiveError;
@@ -12,7 +12,7 @@ use crate::read::{MAX_HTTP_HEAD_BYTES, Record, WarcReader};
 use crate::settings::{ArchiveSettings, Compression, DurableEnd};
 use crate::writer::Places;
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 /// What recovery did. All zero after a clean stop.
@@ -168,12 +168,7 @@ fn whole_lines(part: &Path, warc_length: u64, between: u64) -> Result<(u64, u64)
     let (mut lines_end, mut records_end) = (0, 0);
     let mut line = Vec::new();
     loop {
-        line.clear();
-        // A hole in the file reads as zeros without a line end: never hold more than a line's worth.
-        let read = (&mut source)
-            .take(MAX_LINE_BYTES)
-            .read_until(b'\n', &mut line)
-            .map_err(ArchiveError::io("read", part))?;
+        let read = read_line(&mut source, &mut line).map_err(ArchiveError::io("read", part))?;
         let Some((offset, length)) = position_of(&line) else {
             return Ok((lines_end, records_end));
         };
@@ -185,8 +180,6 @@ fn whole_lines(part: &Path, warc_length: u64, between: u64) -> Result<(u64, u64)
         records_end = end;
     }
 }
-
-const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// The same text as the builder's, from the record alone.
 fn index_line_start(record: &Record, head: &[u8], surt: &dyn Fn(&str) -> String) -> String {

@@ -215,12 +215,9 @@ pub(crate) struct Places {
 
 impl Places {
     pub fn new(root: &Path, prefix: &str) -> Result<Self, ArchiveError> {
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        if prefix.is_empty() || prefix.starts_with('.') || !prefix.chars().all(fits) {
-            return Err(ArchiveError::Setting(format!(
-                "the archive prefix '{prefix}' may have only letters, digits, '.', '_' and '-', and not start with '.'"
-            )));
-        }
+        check_prefix(prefix).map_err(|what| {
+            ArchiveError::Setting(format!("the archive prefix '{prefix}' {what}"))
+        })?;
         Ok(Self {
             prefix: prefix.to_owned(),
             archive: root.join("archive"),
@@ -274,8 +271,22 @@ impl Places {
     }
 }
 
+/// Can names of files begin with it? Otherwise what it has to be.
+pub fn check_prefix(prefix: &str) -> Result<(), &'static str> {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+    // A timestamp, a number and an extension come behind it.
+    if (1..=100).contains(&prefix.len()) && !prefix.starts_with('.') && prefix.bytes().all(fits) {
+        Ok(())
+    } else {
+        Err("must be 1 to 100 letters, digits, '.', '_' and '-', and not start with '.'")
+    }
+}
+
+/// The name without its extension, `None` if it has another one.
+pub(crate) fn stem_of(warc_name: &str) -> Option<&str> {
+    warc_name.strip_suffix(Compression::of_name(warc_name)?.suffix())
+}
+
 fn stem(warc_name: &str) -> &str {
-    Compression::of_name(warc_name)
-        .and_then(|compression| warc_name.strip_suffix(compression.suffix()))
-        .unwrap_or(warc_name)
+    stem_of(warc_name).unwrap_or(warc_name)
 }

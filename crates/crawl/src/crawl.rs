@@ -2,6 +2,7 @@
 //! watches over them, and closes the books.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -316,21 +317,20 @@ fn parse_seeds(
     let mut urls: Vec<CanonicalUrl> = Vec::new();
     let mut distinct = HashSet::new();
     for seed in seeds {
-        let wrong = |what| {
+        let wrong = |what: &dyn Display| {
             let (text, place) = (&seed.text, &seed.place);
             CrawlError::Input(format!("seed '{text}' ({place}): {what}"))
         };
         if seed.text.trim().is_empty() {
             return Err(wrong(
-                "it is empty; name a URL such as https://example.org/",
+                &"it is empty; name a URL such as https://example.org/",
             ));
         }
-        let url = canonicalizer.parse_seed(&seed.text).map_err(|e| {
-            CrawlError::Input(format!("seed '{}' ({}): {e}", seed.text, seed.place))
-        })?;
+        let parsed = canonicalizer.parse_seed(&seed.text);
+        let url = parsed.map_err(|e| wrong(&e))?;
         if names_a_user(&seed.text) {
             return Err(wrong(
-                "user names and passwords are not sent; leave them out",
+                &"user names and passwords are not sent; leave them out",
             ));
         }
         if distinct.insert(url.doc_id()) {

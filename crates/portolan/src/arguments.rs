@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-
-use crate::arguments_graph::at_least_one;
 
 #[derive(Parser)]
 #[command(
@@ -308,6 +307,11 @@ pub(crate) struct BenchFrontierArguments {
     pub(crate) turns: u64,
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A number that may not be 0.
+pub(crate) fn at_least_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
 }
 
 /// `1s`, `500ms`, `10m`, `8h`, `2d`, `1h30m`; a bare 0 is allowed.

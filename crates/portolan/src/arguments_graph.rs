@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand, ValueEnum};
+
+use crate::arguments::at_least_one;
 
 #[derive(Subcommand)]
 pub(crate) enum GraphCommand {
@@ -224,11 +225,6 @@ pub(crate) struct BenchGraphArguments {
 }
 
 /// `5%`, `0.5 %` or `5`: always percent.
-/// A number that may not be 0.
-pub(crate) fn at_least_one() -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(1..)
-}
-
 fn parse_percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end();
     match number.parse::<f64>() {

@@ -40,8 +40,9 @@ impl Failure {
 
     /// Ends the program, where nobody is left to return to.
     pub(crate) fn exit(self) -> ! {
-        noteln!("portolan: {}", self.sentence);
-        std::process::exit(self.code.into())
+        let code = self.code.into();
+        self.report();
+        std::process::exit(code)
     }
 }
 

@@ -7,8 +7,6 @@ use super::{FrontierOrder, MAX_PARTITIONS, Settings, SettingsError};
 const ROBOTS_CACHE_MS: std::ops::RangeInclusive<u64> = 60_000..=86_400_000;
 /// A month.
 const MAX_DELAY_MS: u64 = 30 * 86_400_000;
-/// Names of WARC files have a timestamp and a number behind it.
-const MAX_PREFIX_BYTES: usize = 100;
 
 impl Settings {
     /// The first setting that cannot be, in one sentence.
@@ -123,20 +121,10 @@ impl Settings {
             );
             return wrong("content.types", &what);
         }
-        let prefix = &self.archive.prefix;
-        let fits = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
-        if !(1..=MAX_PREFIX_BYTES).contains(&prefix.len())
-            || prefix.starts_with('.')
-            || !prefix.bytes().all(fits)
-        {
-            return wrong(
-                "archive.prefix",
-                &format!(
-                    "must be 1 to {MAX_PREFIX_BYTES} letters, digits, '.', '_' and '-', and not start with '.'"
-                ),
-            );
+        match portolan_archive::check_prefix(&self.archive.prefix) {
+            Ok(()) => Ok(()),
+            Err(what) => wrong("archive.prefix", what),
         }
-        Ok(())
     }
 
     /// What is settled when a crawl begins must be the same when it goes on.

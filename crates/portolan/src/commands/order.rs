@@ -12,10 +12,10 @@ use crate::failure::Failure;
 use crate::output::{noteln, sayln};
 
 pub(crate) fn run(arguments: &OrderArguments) -> Result<ExitCode, Failure> {
+    let graph = read(&arguments.input)?;
     if let Some(dir) = &arguments.svg {
         directory("--svg", dir)?;
     }
-    let graph = read(&arguments.input)?;
     let seeds = if graph.seeds.is_empty() {
         draw_seeds(&graph, arguments.seeds, arguments.seed)
     } else {

@@ -148,7 +148,7 @@ impl LogReader {
     }
 }
 
-/// A log that is shorter than it once was. What it lost cannot be fetched again, as others know of it.
+/// What to say of a log that is shorter than it once was.
 pub(crate) fn cut_short(last: u64, known: u64) -> String {
     format!("the log ends with entry {last}, but entry {known} was in it: its end is missing")
 }
