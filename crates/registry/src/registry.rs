@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 const META: &str = "meta";
 /// The number is that of the format of all files; another one cannot be read.
-const META_HEAD: &str = "portolan registry 2, partitions ";
+const META_HEAD: &str = "portolan registry 3, partitions ";
 /// Follows where the order is not the default one.
 const META_ORDER: &str = ", order ";
 

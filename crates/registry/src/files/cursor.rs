@@ -1,9 +1,8 @@
 //! Reading a sorted file from some key on, block by block, forward.
 
 use crate::error::{RegistryError, Result};
-use crate::files::table::BLOCK_HEADER_BYTES;
-use crate::files::{Key, Shape, Table};
-use crate::wire::varint_at;
+use crate::files::block::{entries_end, entry_at, last_jump_before};
+use crate::files::{Key, Table};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,6 +13,8 @@ pub(crate) struct Cursor {
     /// The block after the one in `buffer`.
     next_block: usize,
     buffer: Vec<u8>,
+    /// Where the entries of the block in `buffer` end.
+    end: usize,
     position: usize,
     key: Key,
     value: Range<usize>,
@@ -28,6 +29,7 @@ impl Cursor {
             table,
             next_block: 0,
             buffer: Vec::new(),
+            end: 0,
             position: 0,
             key: (0, 0),
             value: 0..0,
@@ -50,15 +52,15 @@ impl Cursor {
     /// To the next entry; false at the end.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<bool> {
-        if self.position == self.buffer.len() {
+        if self.position == self.end {
             if self.next_block == self.table.blocks() {
                 self.valid = false;
                 return Ok(false);
             }
             self.load(self.next_block)?;
         }
-        let Some((key, value)) =
-            entry_at(&self.buffer, self.position, self.key, self.table.shape())
+        let entries = &self.buffer[..self.end];
+        let Some((key, value)) = entry_at(entries, self.position, self.key, self.table.shape())
         else {
             return Err(self.damaged());
         };
@@ -97,10 +99,12 @@ impl Cursor {
     /// if the block is damaged. Most of a lookup: everything is in local variables.
     fn seek_in_block(&mut self, key: Key) -> Option<bool> {
         let shape = self.table.shape();
-        let buffer = &self.buffer[..];
-        let (mut at, mut last) = (self.position, self.key);
-        while at < buffer.len() {
-            let (found, value) = entry_at(buffer, at, last, shape)?;
+        let entries = &self.buffer[..self.end];
+        let (mut last, mut at) =
+            last_jump_before(&self.buffer, (self.position, self.end), key, shape)
+                .unwrap_or((self.key, self.position));
+        while at < entries.len() {
+            let (found, value) = entry_at(entries, at, last, shape)?;
             (at, last) = (value.end, found);
             if found >= key {
                 (self.key, self.position, self.value) = (found, at, value);
@@ -114,9 +118,9 @@ impl Cursor {
 
     fn load(&mut self, block: usize) -> Result<()> {
         self.table.read_block(block, &mut self.buffer)?;
-        self.position = BLOCK_HEADER_BYTES;
         self.next_block = block + 1;
-        self.key = (0, 0);
+        (self.position, self.key) = (0, (0, 0));
+        self.end = entries_end(&self.buffer, self.table.shape()).ok_or_else(|| self.damaged())?;
         Ok(())
     }
 
@@ -128,29 +132,4 @@ impl Cursor {
             "a block's entries cannot be read",
         )
     }
-}
-
-/// The entry that starts at `at` and follows one with the key `last`: its key, and where its value
-/// stands, which is where the entry ends. `None` if there is no whole one.
-#[inline]
-fn entry_at(block: &[u8], at: usize, last: Key, shape: Shape) -> Option<(Key, Range<usize>)> {
-    let (step, mut at) = varint_at(block, at)?;
-    let hi = last.0.checked_add(step)?;
-    let mut lo = 0;
-    if shape.wide {
-        let base = if step == 0 { last.1 } else { 0 };
-        let (step, end) = varint_at(block, at)?;
-        lo = base.checked_add(step)?;
-        at = end;
-    }
-    let length = match shape.value_bytes {
-        Some(length) => u64::from(length),
-        None => {
-            let (length, end) = varint_at(block, at)?;
-            at = end;
-            length
-        }
-    };
-    let end = at.checked_add(usize::try_from(length).ok()?)?;
-    (end <= block.len()).then_some(((hi, lo), at..end))
 }

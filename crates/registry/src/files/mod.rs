@@ -2,6 +2,7 @@
 //! sorted tables, and one manifest. Knows bytes and keys, not URLs.
 
 mod append;
+mod block;
 mod cursor;
 mod filter;
 mod merge;

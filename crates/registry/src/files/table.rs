@@ -2,8 +2,9 @@
 //! are held in RAM. Written streaming, read by a `Cursor`.
 
 use crate::error::{At, RegistryError, Result};
+use crate::files::block::BlockBuilder;
 use crate::files::filter::Filter;
-use crate::wire::{Reader, put_u64, put_varint};
+use crate::wire::{Reader, put_u64};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
@@ -21,9 +22,9 @@ pub(crate) struct Shape {
     pub(crate) value_bytes: Option<u8>,
 }
 
-const BLOCK_BYTES: usize = 4 << 10;
-const MAGIC: &[u8; 8] = b"PORTTBL2";
-pub(super) const BLOCK_HEADER_BYTES: usize = 8;
+const MAGIC: &[u8; 8] = b"PORTTBL3";
+/// After each block.
+const CHECKSUM_BYTES: usize = 4;
 /// End of the blocks, number of blocks, lines of the filter, number of entries.
 const FOOTER_WORDS: usize = 4;
 /// The words, a checksum of all that follows the blocks, the magic.
@@ -35,9 +36,7 @@ pub(crate) struct TableWriter {
     shape: Shape,
     offset: u64,
     entries: u64,
-    block: Vec<u8>,
-    block_first: Key,
-    last: Key,
+    block: BlockBuilder,
     first_hi: Vec<u64>,
     first_lo: Vec<u64>,
     offsets: Vec<u64>,
@@ -56,9 +55,7 @@ impl TableWriter {
             shape,
             offset: MAGIC.len() as u64,
             entries: 0,
-            block: Vec::with_capacity(2 * BLOCK_BYTES),
-            block_first: (0, 0),
-            last: (0, 0),
+            block: BlockBuilder::default(),
             first_hi: Vec::new(),
             first_lo: Vec::new(),
             offsets: Vec::new(),
@@ -69,25 +66,10 @@ impl TableWriter {
     /// Keys come in ascending order.
     #[inline]
     pub(crate) fn push(&mut self, key: Key, value: &[u8]) -> Result<()> {
-        if self.block.is_empty() {
-            self.block_first = key;
-            self.last = (0, 0);
-        }
-        debug_assert!(self.entries == 0 || self.block.is_empty() || key > self.last);
-        put_varint(&mut self.block, key.0 - self.last.0);
-        if self.shape.wide {
-            let base = if key.0 == self.last.0 { self.last.1 } else { 0 };
-            put_varint(&mut self.block, key.1 - base);
-        }
-        match self.shape.value_bytes {
-            None => put_varint(&mut self.block, value.len() as u64),
-            Some(length) => debug_assert_eq!(value.len(), length as usize),
-        }
-        self.block.extend_from_slice(value);
+        self.block.push(key, value, self.shape);
         self.filter.insert(key.0);
-        self.last = key;
         self.entries += 1;
-        if self.block.len() >= BLOCK_BYTES {
+        if self.block.is_full() {
             self.end_block()?;
         }
         Ok(())
@@ -97,18 +79,17 @@ impl TableWriter {
         if self.block.is_empty() {
             return Ok(());
         }
-        self.first_hi.push(self.block_first.0);
+        let (first_hi, first_lo) = self.block.first_key();
+        self.first_hi.push(first_hi);
         if self.shape.wide {
-            self.first_lo.push(self.block_first.1);
+            self.first_lo.push(first_lo);
         }
         self.offsets.push(self.offset);
-        let crc = crc32fast::hash(&self.block);
-        let mut header = [0; BLOCK_HEADER_BYTES];
-        header[..4].copy_from_slice(&(self.block.len() as u32).to_le_bytes());
-        header[4..].copy_from_slice(&crc.to_le_bytes());
-        self.file.write_all(&header).at(&self.path)?;
-        self.file.write_all(&self.block).at(&self.path)?;
-        self.offset += (BLOCK_HEADER_BYTES + self.block.len()) as u64;
+        let block = self.block.finish(self.shape);
+        let crc = crc32fast::hash(block).to_le_bytes();
+        self.file.write_all(block).at(&self.path)?;
+        self.file.write_all(&crc).at(&self.path)?;
+        self.offset += (block.len() + CHECKSUM_BYTES) as u64;
         self.block.clear();
         Ok(())
     }
@@ -312,17 +293,15 @@ impl Table {
         let damaged = || RegistryError::corrupt(&self.path, start, "a block has a bad checksum");
         let length = end
             .checked_sub(start)
-            .filter(|&length| length > BLOCK_HEADER_BYTES as u64 && end <= self.bytes)
+            .filter(|&length| length > CHECKSUM_BYTES as u64 && end <= self.bytes)
             .ok_or_else(damaged)?;
         into.resize(length as usize, 0);
         self.file.read_exact_at(into, start).at(&self.path)?;
-        let body = u32::from_le_bytes([into[0], into[1], into[2], into[3]]);
-        let crc = u32::from_le_bytes([into[4], into[5], into[6], into[7]]);
-        if u64::from(body) + BLOCK_HEADER_BYTES as u64 != length
-            || crc32fast::hash(&into[BLOCK_HEADER_BYTES..]) != crc
-        {
+        let body = into.len() - CHECKSUM_BYTES;
+        if crc32fast::hash(&into[..body]).to_le_bytes() != into[body..] {
             return Err(damaged());
         }
+        into.truncate(body);
         Ok(())
     }
 }
