@@ -10,14 +10,15 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
+use std::vec;
 
 const ENTRIES: Shape = Shape {
     wide: true,
     value_bytes: Some(8),
 };
 
-/// RAM of one entry: 16 bytes in a heap that is three quarters full, and 24 while it is written.
-pub(crate) const FRONTIER_ENTRY_BYTES: usize = 44;
+/// RAM of one entry: 16 bytes in a heap that is three quarters full.
+pub(crate) const FRONTIER_ENTRY_BYTES: usize = 22;
 /// A host's heap takes as much as this many entries.
 const HEAP_ENTRIES: usize = 2;
 /// RAM of one host's marks.
@@ -29,12 +30,15 @@ pub(crate) struct Candidate {
     pub(crate) doc: u64,
 }
 
+/// Entries of each host, the best first.
+type Queues = IdMap<BinaryHeap<Reverse<Candidate>>>;
+
 #[derive(Debug)]
 pub(crate) struct Frontier {
-    recent: IdMap<BinaryHeap<Reverse<Candidate>>>,
+    recent: Queues,
     /// Entries in `recent`.
     recent_entries: usize,
-    /// Being written to a run; sorted.
+    /// Being written to a run.
     frozen: Option<Frozen>,
     pub(crate) runs: Runs,
     /// Entries of runs that were read ahead, for hosts in turn or lately so.
@@ -49,8 +53,16 @@ pub(crate) struct Frontier {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Frozen {
-    pub(crate) id: u64,
-    pub(crate) entries: Arc<Vec<(u64, u64, u64)>>,
+    id: u64,
+    queues: Arc<Queues>,
+    pub(crate) entries: usize,
+}
+
+impl Frozen {
+    fn of_host(&self, host: u64) -> impl Iterator<Item = Candidate> {
+        let queue = self.queues.get(&host).into_iter().flatten();
+        queue.map(|Reverse(one)| *one)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -104,8 +116,9 @@ impl Frontier {
             .values()
             .map(|window| 64 + window.ahead.capacity() * size_of::<Candidate>())
             .sum();
-        self.recent() * FRONTIER_ENTRY_BYTES
-            + self.frozen.as_ref().map_or(0, |f| f.entries.len() * 24)
+        let frozen = self.frozen.as_ref();
+        let frozen = frozen.map_or(0, |f| f.entries + HEAP_ENTRIES * f.queues.len());
+        (self.recent() + frozen) * FRONTIER_ENTRY_BYTES
             + self.runs.ram_bytes()
             + ahead
             + self.marks.len() * MARK_BYTES
@@ -181,10 +194,15 @@ impl Frontier {
         };
         if let Some(frozen) = &self.frozen {
             let start = start_of(frozen.id);
-            let at = frozen
-                .entries
-                .partition_point(|&(h, place, _)| (h, place) < (host, start));
-            sources.push(Source::Frozen(&frozen.entries[at..]));
+            let unread = frozen.of_host(host).filter(|one| one.place >= start);
+            let mut unread: Vec<Candidate> = unread.collect();
+            // A host may have all there are: so many are enough for now.
+            if unread.len() > self.prefetch {
+                unread.select_nth_unstable(self.prefetch - 1);
+                unread.truncate(self.prefetch);
+            }
+            unread.sort_unstable();
+            sources.push(Source::Frozen(unread.into_iter()));
             next_marks.push((frozen.id, start));
         }
         for run in self.runs.iter() {
@@ -222,8 +240,8 @@ impl Frontier {
         Ok(())
     }
 
-    /// Everything in RAM becomes a sorted source that the caller writes to a run, with `taken`:
-    /// entries out of the frontier whose fate is not known yet.
+    /// Everything in RAM becomes a source that the caller writes to a run, with `taken`: entries out of
+    /// the frontier (host, place, document) whose fate is not known yet. Sorting is left to the writing.
     pub(crate) fn freeze(
         &mut self,
         id: u64,
@@ -233,23 +251,13 @@ impl Frontier {
         for host in hosts {
             self.close_window(host);
         }
-        let recent = std::mem::take(&mut self.recent);
-        let mut entries = Vec::with_capacity(self.recent_entries);
-        self.recent_entries = 0;
-        // Hosts first, then each host's own: fewer comparisons than all entries at once.
-        let mut hosts: Vec<_> = recent.into_iter().collect();
-        hosts.sort_unstable_by_key(|(host, _)| *host);
-        for (host, heap) in hosts {
-            let mut heap = heap.into_vec();
-            heap.sort_unstable_by_key(|&Reverse(one)| one);
-            entries.extend(heap.iter().map(|Reverse(one)| (host, one.place, one.doc)));
+        for (host, place, doc) in taken {
+            self.push(host, place, doc);
         }
-        entries.extend(taken);
-        entries.sort_unstable();
-        entries.dedup();
         let frozen = Frozen {
             id,
-            entries: Arc::new(entries),
+            queues: Arc::new(std::mem::take(&mut self.recent)),
+            entries: std::mem::take(&mut self.recent_entries),
         };
         self.frozen = Some(frozen.clone());
         frozen
@@ -302,8 +310,7 @@ impl Frontier {
         let recent = self.recent.get(&host).into_iter().flatten();
         let mut all: Vec<Candidate> = recent.map(|Reverse(one)| *one).collect();
         if let Some(frozen) = &self.frozen {
-            let of_host = frozen.entries.iter().filter(|(h, _, _)| *h == host);
-            all.extend(of_host.map(|&(_, place, doc)| Candidate { place, doc }));
+            all.extend(frozen.of_host(host));
         }
         if let Some(window) = self.windows.get(&host) {
             all.extend(&window.ahead);
@@ -327,9 +334,21 @@ impl Frontier {
 
 /// Frozen entries as a sorted source, for writing them to a run.
 pub(crate) fn frozen_source(frozen: Frozen) -> MemorySource {
-    let mut next = 0;
+    let mut hosts: Vec<u64> = frozen.queues.keys().copied().collect();
+    hosts.sort_unstable();
+    let mut hosts = hosts.into_iter();
+    let (mut host, mut next) = (0, 0);
+    let mut queue: Vec<Candidate> = Vec::new();
     Box::new(move |value| {
-        let &(host, place, doc) = frozen.entries.get(next)?;
+        while next == queue.len() {
+            host = hosts.next()?;
+            next = 0;
+            queue.clear();
+            queue.extend(frozen.of_host(host));
+            queue.sort_unstable();
+            queue.dedup();
+        }
+        let Candidate { place, doc } = queue[next];
         next += 1;
         value.extend_from_slice(&doc.to_le_bytes());
         Some((host, place))
@@ -337,7 +356,7 @@ pub(crate) fn frozen_source(frozen: Frozen) -> MemorySource {
 }
 
 enum Source<'a> {
-    Frozen(&'a [(u64, u64, u64)]),
+    Frozen(vec::IntoIter<Candidate>),
     Run {
         cursor: Option<Cursor>,
         run: &'a Run,
@@ -347,10 +366,7 @@ enum Source<'a> {
 impl Source<'_> {
     fn head(&self, host: u64) -> Result<Option<Candidate>> {
         match self {
-            Source::Frozen(entries) => Ok(entries
-                .first()
-                .filter(|entry| entry.0 == host)
-                .map(|&(_, place, doc)| Candidate { place, doc })),
+            Source::Frozen(unread) => Ok(unread.as_slice().first().copied()),
             Source::Run {
                 cursor: Some(cursor),
                 run,
@@ -364,7 +380,9 @@ impl Source<'_> {
 
     fn advance(&mut self) -> Result<()> {
         match self {
-            Source::Frozen(entries) => *entries = &entries[1..],
+            Source::Frozen(unread) => {
+                unread.next();
+            }
             Source::Run { cursor, .. } => {
                 if let Some(open) = cursor
                     && !open.advance()?

@@ -1,6 +1,6 @@
 //! The merge threads: they look up, write, merge and sync for all partitions, so that those who
-//! crawl do not wait for the disk. One does what partitions wait for sooner or later, and the other
-//! what takes long and can wait.
+//! crawl do not wait for the disk. One does what is wanted soon and soon done, one what partitions wait
+//! for sooner or later, and one what takes long and can wait.
 
 use crate::error::{RegistryError, Result};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -11,14 +11,16 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Handles; the threads end when all are gone.
 #[derive(Clone, Debug)]
 pub(crate) struct Mergers {
-    pub(crate) prompt: Merger,
+    pub(crate) reader: Merger,
+    pub(crate) writer: Merger,
     pub(crate) patient: Merger,
 }
 
 impl Mergers {
     pub(crate) fn start() -> std::io::Result<Self> {
         Ok(Self {
-            prompt: Merger::start("registry-write")?,
+            reader: Merger::start("registry-read")?,
+            writer: Merger::start("registry-write")?,
             patient: Merger::start("registry-merge")?,
         })
     }
@@ -27,7 +29,7 @@ impl Mergers {
 /// One thread, one job at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Merger {
-    // Bounded by its users: a partition has one job at a time.
+    // Bounded by its users: a partition has one job of a kind at a time.
     jobs: Sender<Job>,
 }
 

@@ -79,7 +79,8 @@ impl Limits {
             changed_records,
             pending_ops: (changed_records / 4).max(1),
             pending_bytes: percent(8),
-            frontier_entries: (percent(16) / FRONTIER_ENTRY_BYTES).max(8),
+            // As many again may be on their way to disk.
+            frontier_entries: (percent(16) / (2 * FRONTIER_ENTRY_BYTES)).max(8),
             news_bytes: percent(4).max(4096),
             checkpoint_log_bytes: settings.checkpoint_log_bytes,
             hosts_in_ram: (settings.hosts_in_ram / partitions).max(4),

@@ -79,11 +79,16 @@ impl Sieve {
         self.runs.may_hold(doc)
     }
 
+    /// Like `warm`, for documents whose records are about to be put into RAM.
+    pub(crate) fn warm_homes(&self, docs: impl Iterator<Item = u64>) {
+        let homes = docs.map(|doc| self.recent.touch_home(doc));
+        black_box(homes.fold(0, |sum, word| sum ^ word));
+    }
+
     /// Brings what the documents' operations will look at into the processor's caches, all at once
     /// rather than one after the other.
     pub(crate) fn warm(&self, docs: impl Iterator<Item = u64> + Clone) {
-        let homes = docs.clone().map(|doc| self.recent.touch_home(doc));
-        black_box(homes.fold(0, |sum, word| sum ^ word));
+        self.warm_homes(docs.clone());
         if self.runs.is_empty() {
             return;
         }
@@ -128,14 +133,31 @@ pub(crate) fn records_source(slots: Vec<Slot>) -> MemorySource {
     })
 }
 
-/// Records of those of the documents (ascending) that the tables know.
-pub(crate) fn look_up_records(tables: &[Arc<Table>], docs: &[u64]) -> Result<Vec<(u64, Record)>> {
-    let mut records = Vec::new();
-    look_up(tables, docs.iter().copied(), |table, (doc, _), value| {
-        records.push((doc, decode(table, doc, value)?));
+/// Operations with what tables know of the URLs that they are on.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(crate) batch: Pending,
+    /// The batch's operations by document, and in order for each.
+    pub(crate) by_doc: Vec<u32>,
+    /// Ascending.
+    pub(crate) found: Vec<(u64, Record)>,
+}
+
+/// Looks up what the tables know of the operations' URLs. Costs what is pending, not what is known.
+pub(crate) fn join(tables: &[Arc<Table>], batch: Pending) -> Result<Joined> {
+    let by_doc = batch.by_doc();
+    let mut docs: Vec<u64> = by_doc.iter().map(|&op| batch.doc(op)).collect();
+    docs.dedup();
+    let mut found = Vec::new();
+    look_up(tables, docs.into_iter(), |table, (doc, _), value| {
+        found.push((doc, decode(table, doc, value)?));
         Ok(())
     })?;
-    Ok(records)
+    Ok(Joined {
+        batch,
+        by_doc,
+        found,
+    })
 }
 
 fn decode(table: &Table, doc: u64, value: &[u8]) -> Result<Record> {
@@ -213,26 +235,34 @@ impl Pending {
         self.ops.capacity() * size_of::<PendingOp>() + self.texts.capacity()
     }
 
-    /// The documents concerned, ascending, each once.
-    pub(crate) fn docs(&self) -> Vec<u64> {
-        let mut docs: Vec<u64> = self.ops.iter().map(|op| op.doc).collect();
-        docs.sort_unstable();
-        docs.dedup();
-        docs
+    /// Numbers of the operations by document, and in order for each.
+    fn by_doc(&self) -> Vec<u32> {
+        let mut numbers: Vec<u32> = (0..self.ops.len() as u32).collect();
+        numbers.sort_unstable_by_key(|&op| (self.doc(op), op));
+        numbers
+    }
+
+    pub(crate) fn doc(&self, op: u32) -> u64 {
+        self.ops[op as usize].doc
+    }
+
+    /// The operation of a number.
+    pub(crate) fn op(&self, number: u32) -> Op<'_> {
+        let at = number as usize;
+        let start = at
+            .checked_sub(1)
+            .map_or(0, |before| self.ops[before].text_end);
+        let op = &self.ops[at];
+        Op {
+            doc: op.doc,
+            arrival: op.arrival,
+            url: &self.texts[start..op.text_end],
+            finding: op.finding,
+            act: op.act,
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Op<'_>> {
-        let mut start = 0;
-        self.ops.iter().map(move |op| {
-            let url = &self.texts[start..op.text_end];
-            start = op.text_end;
-            Op {
-                doc: op.doc,
-                arrival: op.arrival,
-                url,
-                finding: op.finding,
-                act: op.act,
-            }
-        })
+        (0..self.ops.len() as u32).map(|number| self.op(number))
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::error::Result;
 use crate::files::{Consumed, RunsPlan, sync_dir};
+use crate::merger::Promise;
 use crate::partition::Partition;
-use crate::partition::upkeep::{Work, Written};
+use crate::partition::upkeep::Written;
 use std::collections::HashMap;
 
 impl Partition {
@@ -37,31 +38,24 @@ impl Partition {
         Ok(())
     }
 
+    /// Nothing may be being looked up: operations that are must not be overtaken by those that other
+    /// filters would let through.
     pub(super) fn poll_compaction(&mut self) -> Result<()> {
-        // Operations that are being looked up must not be overtaken by those that other filters would
-        // let through.
-        match &self.upkeep.compaction {
-            Some(compaction) if !matches!(self.upkeep.work, Work::Joining { .. }) => {
-                match compaction.poll() {
-                    None => Ok(()),
-                    Some(written) => self.install_compaction(written?),
-                }
-            }
-            _ => Ok(()),
+        match self.upkeep.compaction.as_ref().and_then(Promise::poll) {
+            None => Ok(()),
+            Some(written) => self.install_compaction(written?),
         }
     }
 
     pub(super) fn finish_compaction(&mut self) -> Result<()> {
-        match &self.upkeep.compaction {
+        match self.upkeep.compaction.as_ref().map(Promise::wait) {
             None => Ok(()),
-            Some(compaction) => {
-                let written = compaction.wait()?;
-                self.install_compaction(written)
-            }
+            Some(written) => self.install_compaction(written?),
         }
     }
 
     fn install_compaction(&mut self, written: Written) -> Result<()> {
+        debug_assert!(!self.is_joining());
         self.upkeep.compaction = None;
         if let Some(due) = &written.due {
             self.frontier.replaced(due.merged(), due.id());

@@ -1,6 +1,6 @@
 //! Getting the state to disk without stopping the crawl: looking up pending operations, writing
 //! what is in RAM to tables, committing checkpoints. Long work is the merge threads'; a partition has
-//! at most one job of these kinds under way, beside a merge of tables (`compaction`).
+//! at most one lookup and one writing under way, beside a merge of tables (`compaction`).
 
 use crate::error::{At, RegistryError, Result};
 use crate::files::{Consumed, RunsWritten, sync_dir};
@@ -10,8 +10,8 @@ use crate::log::Durable;
 use crate::manifest::Manifest;
 use crate::merger::{Mergers, Promise};
 use crate::partition::Partition;
-use crate::record::Record;
-use crate::sieve::{Pending, look_up_records, records_source};
+use crate::settings::Limits;
+use crate::sieve::{Joined, join, records_source};
 use std::collections::HashMap;
 use std::fs;
 use std::io;
@@ -19,9 +19,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// So many pending operations are looked up at once where they are, without the merge thread.
-const INLINE_OPS: usize = 2048;
+const INLINE_OPS: usize = 1024;
 /// With more tables of a kind than this, whoever applies entries waits for them to be merged.
 const MAX_TABLES: usize = 32;
+/// Operations whose records are fetched from RAM together.
+const OPS_TOGETHER: usize = 8;
 
 /// What `tend` did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -39,7 +41,8 @@ pub(super) struct Upkeep {
     pub(super) next_file: u64,
     /// Log folded since the last freeze.
     log_bytes: u64,
-    pub(super) work: Work,
+    joining: Option<Joining>,
+    work: Work,
     /// A merge of tables.
     pub(super) compaction: Option<Promise<Written>>,
     /// A checkpoint whose files are written but which may not be committed yet.
@@ -48,14 +51,17 @@ pub(super) struct Upkeep {
     obsolete: Vec<PathBuf>,
 }
 
+/// Finding the records of pending operations.
 #[derive(Debug)]
-pub(super) enum Work {
+struct Joining {
+    ops: usize,
+    bytes: usize,
+    joined: Promise<Joined>,
+}
+
+#[derive(Debug)]
+enum Work {
     Idle,
-    /// Finding the records of pending operations.
-    Joining {
-        batch: Pending,
-        found: Promise<Vec<(u64, Record)>>,
-    },
     Writing {
         /// All but the tables' ids.
         manifest: Box<Manifest>,
@@ -90,6 +96,7 @@ impl Upkeep {
             mergers,
             next_file,
             log_bytes: 0,
+            joining: None,
             work: Work::Idle,
             compaction: None,
             uncommitted: None,
@@ -102,9 +109,10 @@ impl Partition {
     /// To be called in every loop: installs finished work, starts what is wanted. `hungry`: there is
     /// too little to do, so pending links are wanted now.
     pub fn tend(&mut self, hungry: bool) -> Result<Tended> {
-        let mut changed = self.poll()?;
-        self.poll_compaction()?;
-        if matches!(self.upkeep.work, Work::Idle) {
+        self.poll_work()?;
+        let mut changed = self.poll_join()?;
+        if !self.is_joining() {
+            self.poll_compaction()?;
             changed |= self.start_work(hungry)?;
         }
         Ok(Tended {
@@ -117,8 +125,8 @@ impl Partition {
     /// after the last entry was applied.
     pub fn flush(&mut self) -> Result<()> {
         self.finish_work()?;
-        self.finish_compaction()?;
         self.join_all_inline()?;
+        self.finish_compaction()?;
         let durable = self.upkeep.durable.settled(self.id);
         if durable < self.applied {
             return Err(RegistryError::NotSynced {
@@ -134,15 +142,17 @@ impl Partition {
     }
 
     pub(super) fn pending_ops(&self) -> usize {
-        let joining = match &self.upkeep.work {
-            Work::Joining { batch, .. } => batch.len(),
-            _ => 0,
-        };
-        joining + self.sieve.pending.len()
+        let joining = self.upkeep.joining.as_ref();
+        joining.map_or(0, |joining| joining.ops) + self.sieve.pending.len()
+    }
+
+    pub(super) fn is_joining(&self) -> bool {
+        self.upkeep.joining.is_some()
     }
 
     pub(super) fn is_merging(&self) -> bool {
-        !matches!(self.upkeep.work, Work::Idle) || self.upkeep.compaction.is_some()
+        let idle = matches!(self.upkeep.work, Work::Idle);
+        self.is_joining() || !idle || self.upkeep.compaction.is_some()
     }
 
     pub(super) fn log_bytes(&self) -> u64 {
@@ -150,22 +160,23 @@ impl Partition {
     }
 
     pub(super) fn upkeep_ram_bytes(&self) -> usize {
-        match &self.upkeep.work {
-            Work::Joining { batch, .. } => batch.bytes() + batch.len() * 64,
+        let joining = self.upkeep.joining.as_ref();
+        let writing = match &self.upkeep.work {
             // A copy of what changed, a few blocks, the new index and filter.
             Work::Writing { .. } => self.limits.changed_records.min(1 << 24) * 34 + (1 << 20),
             _ => 0,
-        }
+        };
+        writing + joining.map_or(0, |joining| joining.bytes + joining.ops * 68)
     }
 
     /// An entry is folded: between entries is where a checkpoint may begin.
     pub(super) fn note_log(&mut self, bytes: u64) -> Result<()> {
         self.upkeep.log_bytes += bytes;
         if !self.read_only && self.is_full() {
-            // RAM is at its limit: wait for the merge thread rather than grow.
+            // RAM is at its limit: wait for the merge threads rather than grow.
             self.finish_work()?;
+            self.join_all_inline()?;
             if self.is_full() {
-                self.join_all_inline()?;
                 self.start_write(false)?;
             }
             let tables = [&self.sieve.runs, &self.frontier.runs, &self.hosts.runs];
@@ -181,7 +192,7 @@ impl Partition {
         if self.read_only {
             return self.join_all_inline();
         }
-        self.finish_work()?;
+        self.finish_join()?;
         if !self.sieve.pending.is_empty() {
             self.start_join()?;
         }
@@ -189,78 +200,103 @@ impl Partition {
     }
 
     fn is_full(&self) -> bool {
-        let limits = &self.limits;
+        self.fills(self.limits)
+    }
+
+    /// Full before long: time to write, while nobody has to wait for it.
+    fn is_nearly_full(&self) -> bool {
+        let limits = self.limits;
+        self.fills(Limits {
+            changed_records: limits.changed_records / 8 * 7,
+            frontier_entries: limits.frontier_entries / 8 * 7,
+            news_bytes: limits.news_bytes / 8 * 7,
+            ..limits
+        })
+    }
+
+    fn fills(&self, limits: Limits) -> bool {
         // A snapshot has no limits, which are as large as numbers get.
         self.sieve.changed().saturating_add(limits.pending_ops) >= limits.changed_records
             || self.frontier.recent() >= limits.frontier_entries
             || self.hosts.news_bytes() >= limits.news_bytes
     }
 
+    /// Nothing is being looked up.
     fn start_work(&mut self, hungry: bool) -> Result<bool> {
-        if self.upkeep.uncommitted.is_some() && self.may_commit() {
-            self.start_commit()?;
+        let pending = self.sieve.pending.len();
+        let mut write = false;
+        if matches!(self.upkeep.work, Work::Idle) {
+            if self.upkeep.uncommitted.is_some() && self.may_commit() {
+                self.start_commit()?;
+            } else {
+                let log_bytes = self.limits.checkpoint_log_bytes;
+                write = self.is_nearly_full() || self.upkeep.log_bytes >= log_bytes;
+            }
+        }
+        if pending > INLINE_OPS && (write || hungry) {
+            // To be written afterwards.
+            self.start_join()?;
             return Ok(false);
         }
-        let pending = self.sieve.pending.len();
-        if self.is_full() || self.upkeep.log_bytes >= self.limits.checkpoint_log_bytes {
-            if pending <= INLINE_OPS {
-                self.join_all_inline()?;
-                self.start_write(false)?;
-            } else {
-                self.start_join()?;
-            }
-            return Ok(pending > 0);
+        if write || hungry {
+            self.join_all_inline()?;
         }
-        if hungry && pending > 0 {
-            if pending <= INLINE_OPS {
-                self.join_all_inline()?;
-                return Ok(true);
-            }
-            self.start_join()?;
+        if write {
+            self.start_write(false)?;
         }
-        Ok(false)
+        Ok(pending > 0 && (write || hungry))
+    }
+
+    /// Carries out what has been looked up.
+    fn poll_join(&mut self) -> Result<bool> {
+        let joining = self.upkeep.joining.as_ref();
+        let Some(joined) = joining.and_then(|joining| joining.joined.poll()) else {
+            return Ok(false);
+        };
+        self.upkeep.joining = None;
+        self.install_join(joined?)?;
+        Ok(true)
     }
 
     /// Installs what is finished.
-    fn poll(&mut self) -> Result<bool> {
+    fn poll_work(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.upkeep.work, Work::Idle) {
-            Work::Idle => Ok(false),
-            Work::Joining { batch, found } => match found.poll() {
-                None => self.keep(Work::Joining { batch, found }),
-                Some(found) => self.install_join(batch, found?),
-            },
+            Work::Idle => {}
             Work::Writing {
                 manifest,
                 consumed,
                 written,
             } => match written.poll() {
-                None => self.keep(Work::Writing {
-                    manifest,
-                    consumed,
-                    written,
-                }),
-                Some(written) => self.install_write(manifest, consumed, written?),
+                Some(written) => self.install_write(manifest, consumed, written?)?,
+                None => {
+                    self.upkeep.work = Work::Writing {
+                        manifest,
+                        consumed,
+                        written,
+                    };
+                }
             },
             Work::Committing { seq, done } => match done.poll() {
-                None => self.keep(Work::Committing { seq, done }),
-                Some(done) => done.map(|()| self.install_commit(seq)),
+                Some(done) => done.map(|()| self.install_commit(seq))?,
+                None => self.upkeep.work = Work::Committing { seq, done },
             },
         }
+        Ok(())
     }
 
-    fn keep(&mut self, work: Work) -> Result<bool> {
-        self.upkeep.work = work;
-        Ok(false)
+    /// Waits for the lookup under way and carries out what it was for.
+    fn finish_join(&mut self) -> Result<()> {
+        if let Some(joining) = self.upkeep.joining.take() {
+            let joined = joining.joined.wait()?;
+            self.install_join(joined)?;
+        }
+        Ok(())
     }
 
-    /// Waits for the job under way and installs it.
+    /// Waits for the writing under way and installs it.
     fn finish_work(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.upkeep.work, Work::Idle) {
             Work::Idle => {}
-            Work::Joining { batch, found } => {
-                let found = found.wait()?;
-                self.install_join(batch, found)?;
-            }
             Work::Writing {
                 manifest,
                 consumed,
@@ -279,37 +315,46 @@ impl Partition {
 
     fn start_join(&mut self) -> Result<()> {
         let batch = std::mem::take(&mut self.sieve.pending);
-        let (docs, tables) = (batch.docs(), self.sieve.runs.tables());
-        let found = self
-            .upkeep
-            .mergers
-            .prompt
-            .start_job(move || look_up_records(&tables, &docs))?;
-        self.upkeep.work = Work::Joining { batch, found };
+        let (ops, bytes) = (batch.len(), batch.bytes());
+        let tables = self.sieve.runs.tables();
+        let reader = &self.upkeep.mergers.reader;
+        let joined = reader.start_job(move || join(&tables, batch))?;
+        self.upkeep.joining = Some(Joining { ops, bytes, joined });
         Ok(())
     }
 
-    /// Looks pending operations up and carries them out. Costs what is pending, not what is known.
+    /// Looks pending operations up and carries them out.
     pub(crate) fn join_all_inline(&mut self) -> Result<()> {
+        self.finish_join()?;
         if self.sieve.pending.is_empty() {
             return Ok(());
         }
         let batch = std::mem::take(&mut self.sieve.pending);
-        let found = look_up_records(&self.sieve.runs.tables(), &batch.docs())?;
-        self.install_join(batch, found)?;
-        Ok(())
+        let joined = join(&self.sieve.runs.tables(), batch)?;
+        self.install_join(joined)
     }
 
-    fn install_join(&mut self, batch: Pending, found: Vec<(u64, Record)>) -> Result<bool> {
-        for (doc, record) in found {
-            self.sieve.insert_found(doc, &record);
-        }
-        for op in batch.iter() {
-            self.act(&op, false)?;
+    /// By document, so that records in RAM are gone through in order.
+    fn install_join(&mut self, joined: Joined) -> Result<()> {
+        let Joined {
+            batch,
+            by_doc,
+            found,
+        } = joined;
+        let mut found = found.iter().peekable();
+        for together in by_doc.chunks(OPS_TOGETHER) {
+            let docs = together.iter().map(|&op| batch.doc(op));
+            self.sieve.warm_homes(docs);
+            for &number in together {
+                let op = batch.op(number);
+                if let Some((doc, record)) = found.next_if(|(doc, _)| *doc <= op.doc) {
+                    self.sieve.insert_found(*doc, record);
+                }
+                self.act(&op, false)?;
+            }
         }
         // Operations that came meanwhile on the same URLs need not wait any longer.
-        self.retry_pending()?;
-        Ok(true)
+        self.retry_pending()
     }
 
     /// What operations wait for has changed. Those that need not wait any longer must not be
@@ -326,7 +371,8 @@ impl Partition {
 
     /// Freezes the state as of the last entry and has it written. Nothing may be pending.
     fn start_write(&mut self, everything: bool) -> Result<()> {
-        debug_assert!(self.sieve.pending.is_empty() && matches!(self.upkeep.work, Work::Idle));
+        debug_assert!(self.sieve.pending.is_empty() && !self.is_joining());
+        debug_assert!(matches!(self.upkeep.work, Work::Idle));
         for file in [
             self.texts.file(),
             &mut self.visits,
@@ -352,12 +398,11 @@ impl Partition {
         let (records, news) = (self.sieve.freeze(), self.hosts.freeze());
         let consumed = self.frontier.consumed();
         let known = self.sieve.runs.plan(records.len(), file_id, everything);
-        let entries = frozen.entries.len();
-        let due = self.frontier.runs.plan(entries, file_id, everything);
+        let due = self.frontier.runs.plan(frozen.entries, file_id, everything);
         let hosts = self.hosts.runs.plan(news.len(), file_id, everything);
         let dir = self.dir.clone();
         let read = consumed.clone();
-        let written = self.upkeep.mergers.prompt.start_job(move || {
+        let written = self.upkeep.mergers.writer.start_job(move || {
             let written = Written {
                 known: Some(known.write(Some(records_source(records)), |_| None)?),
                 due: Some(due.write(Some(frozen_source(frozen)), |id| read.get(&id).cloned())?),
@@ -394,7 +439,7 @@ impl Partition {
         mut manifest: Box<Manifest>,
         consumed: HashMap<u64, Consumed>,
         written: Written,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let due = written.due.as_ref();
         let merged_due = due.map_or(Vec::new(), |due| due.merged().to_vec());
         self.frontier
@@ -411,8 +456,7 @@ impl Partition {
             obsolete.extend(never_committed.obsolete);
         }
         self.upkeep.uncommitted = Some(Checkpoint { manifest, obsolete });
-        self.start_compaction(&consumed)?;
-        Ok(false)
+        self.start_compaction(&consumed)
     }
 
     pub(super) fn install_tables(&mut self, written: Written) -> Result<()> {
@@ -440,7 +484,7 @@ impl Partition {
         };
         let dir = self.dir.clone();
         let seq = checkpoint.manifest.seq;
-        let done = self.upkeep.mergers.prompt.start_job(move || {
+        let done = self.upkeep.mergers.writer.start_job(move || {
             checkpoint.manifest.write(&dir)?;
             for path in checkpoint.obsolete {
                 match fs::remove_file(&path) {
@@ -456,8 +500,7 @@ impl Partition {
         Ok(())
     }
 
-    fn install_commit(&mut self, seq: u64) -> bool {
+    fn install_commit(&mut self, seq: u64) {
         self.upkeep.durable.note_checkpoint(self.id, seq);
-        false
     }
 }
