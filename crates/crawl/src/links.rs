@@ -17,8 +17,8 @@ use crate::mapper::NameDrop;
 use crate::scope::Scope;
 
 /// Room made beforehand for a packed link, and for the links of a page to one other partition.
-const USUAL_LINK_BYTES: usize = 64;
-const USUAL_FORWARD_BYTES: usize = 512;
+const USUAL_URL_BYTES: usize = 56;
+const USUAL_FORWARDS: usize = 8;
 
 /// Raw links of one page, distinct, in the order found. Reused from page to page.
 #[derive(Debug, Default)]
@@ -131,7 +131,8 @@ impl PageLinks {
         {
             Some((_, batch)) => batch.push(link),
             None => {
-                let mut batch = LinkBatch::with_room(from, USUAL_FORWARD_BYTES);
+                let mut batch =
+                    LinkBatch::with_room(from, USUAL_FORWARDS, USUAL_FORWARDS * USUAL_URL_BYTES);
                 batch.push(link);
                 self.forwards.push((owner, batch));
             }
@@ -186,7 +187,7 @@ impl LinkSorter {
         scope: &RwLockReadGuard<'_, Scope>,
     ) -> PageLinks {
         let mut links = PageLinks {
-            own: LinkBatch::with_room(Some(page.doc), raw.len() * USUAL_LINK_BYTES),
+            own: LinkBatch::with_room(Some(page.doc), raw.len(), raw.len() * USUAL_URL_BYTES),
             forwards: Vec::new(),
             targets: Vec::with_capacity(raw.len()),
         };

@@ -159,30 +159,39 @@ impl Worker {
         first: Option<Delivery>,
         inbox: &mut mpsc::Receiver<Delivery>,
     ) -> Result<bool, RegistryError> {
-        if let Some(delivery) = first {
-            self.apply(delivery)?;
-        }
-        for _ in 0..FOLD_AT_ONCE {
+        let mut deliveries: Vec<Delivery> = first.into_iter().collect();
+        let mut ended = false;
+        while deliveries.len() < FOLD_AT_ONCE && !ended {
             match inbox.try_recv() {
-                Ok(delivery) => self.apply(delivery)?,
-                Err(mpsc::error::TryRecvError::Empty) => return Ok(false),
-                Err(mpsc::error::TryRecvError::Disconnected) => return Ok(true),
+                Ok(delivery) => deliveries.push(delivery),
+                Err(mpsc::error::TryRecvError::Empty) => break,
+                Err(mpsc::error::TryRecvError::Disconnected) => ended = true,
             }
         }
-        Ok(false)
+        self.apply(&deliveries)?;
+        Ok(ended)
     }
 
-    fn apply(&self, delivery: Delivery) -> Result<(), RegistryError> {
-        let mut partitions = self.partitions.borrow_mut();
-        let partition = partitions
-            .iter_mut()
-            .find(|partition| partition.id() == delivery.partition)
-            .expect("entries are delivered to their partition's owner");
-        self.shared.metrics.sampled(Stage::Fold, || {
-            partition.apply(delivery.seq, &delivery.entry)
-        })?;
-        self.shared.folded.fetch_add(1, Ordering::SeqCst);
-        self.shared.outstanding.fetch_sub(1, Ordering::SeqCst);
+    fn apply(&self, deliveries: &[Delivery]) -> Result<(), RegistryError> {
+        let mut folded = 0;
+        for partition in self.partitions.borrow_mut().iter_mut() {
+            let id = partition.id();
+            let own = deliveries.iter().filter(|d| d.partition == id);
+            let own = own.map(|delivery| (delivery.seq, &delivery.entry));
+            let count = own.clone().count() as u64;
+            if count > 0 {
+                let fold = || partition.apply_all(own);
+                self.shared.metrics.sampled(Stage::Fold, fold)?;
+                self.shared.folded.fetch_add(count, Ordering::SeqCst);
+                self.shared.outstanding.fetch_sub(count, Ordering::SeqCst);
+                folded += count;
+            }
+        }
+        assert_eq!(
+            folded,
+            deliveries.len() as u64,
+            "entries are delivered to their partition's owner"
+        );
         Ok(())
     }
 

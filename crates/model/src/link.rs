@@ -94,35 +94,32 @@ pub struct Link<'a> {
 }
 
 /// Links of one page, packed in the order found, ready to be written to a log: no allocation a
-/// link. Layout of a link: kind, verdict (0 = crawl, else the reason), priority, hops, depth (2
-/// bytes), length of the URL (4 bytes), URL.
+/// link. The URLs stand one after the other; a link's head is kind, verdict (0 = crawl, else the
+/// reason), priority, hops, depth (2 bytes), length of the URL (4 bytes).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LinkBatch {
     /// The page that they were found on; `None` for seeds.
     from: Option<DocId>,
     /// What the ranker has each of them bring to where it leads.
     vote: u32,
-    count: u32,
-    bytes: Vec<u8>,
+    heads: Vec<u8>,
+    urls: String,
 }
 
-const LINK_HEADER_BYTES: usize = 10;
+const HEAD_BYTES: usize = 10;
 
 impl LinkBatch {
     pub fn new(from: Option<DocId>) -> Self {
+        Self::with_room(from, 0, 0)
+    }
+
+    /// Grows no more until `links` links with `url_bytes` bytes of URLs are in it.
+    pub fn with_room(from: Option<DocId>, links: usize, url_bytes: usize) -> Self {
         Self {
             from,
             vote: 0,
-            count: 0,
-            bytes: Vec::new(),
-        }
-    }
-
-    /// Grows no more until `bytes` bytes of packed links are in it.
-    pub fn with_room(from: Option<DocId>, bytes: usize) -> Self {
-        Self {
-            bytes: Vec::with_capacity(bytes),
-            ..Self::new(from)
+            heads: Vec::with_capacity(links * HEAD_BYTES),
+            urls: String::with_capacity(url_bytes),
         }
     }
 
@@ -140,11 +137,11 @@ impl LinkBatch {
     }
 
     pub fn len(&self) -> usize {
-        self.count as usize
+        self.heads.len() / HEAD_BYTES
     }
 
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.heads.is_empty()
     }
 
     pub fn push(&mut self, link: Link<'_>) {
@@ -155,7 +152,7 @@ impl LinkBatch {
         let [depth_low, depth_high] = link.depth.to_le_bytes();
         let [a, b, c, d] = (link.url.len() as u32).to_le_bytes();
         let kind = link.kind as u8;
-        let header: [u8; LINK_HEADER_BYTES] = [
+        let head: [u8; HEAD_BYTES] = [
             kind,
             verdict,
             priority as u8,
@@ -167,78 +164,101 @@ impl LinkBatch {
             c,
             d,
         ];
-        self.bytes.reserve(LINK_HEADER_BYTES + link.url.len());
-        self.bytes.extend_from_slice(&header);
-        self.bytes.extend_from_slice(link.url.as_bytes());
-        self.count += 1;
+        self.heads.extend_from_slice(&head);
+        self.urls.push_str(link.url);
     }
 
     pub fn iter(&self) -> impl Iterator<Item = Link<'_>> {
         // Batches are checked when they are made from bytes, so that this never stops short.
-        Walk { rest: &self.bytes }.map_while(Result::ok)
+        Walk::of(&self.heads, &self.urls).map_while(Result::ok)
     }
 
-    /// The packed links, for a log.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
+    /// What the links take in a log, without the numbers around them.
+    pub fn bytes(&self) -> usize {
+        self.heads.len() + self.urls.len()
     }
 
-    /// The reverse of `as_bytes`; `None` if the bytes are not a batch of `count` links.
-    pub fn from_bytes(from: Option<DocId>, count: u32, bytes: Vec<u8>) -> Option<Self> {
-        let mut found = 0;
-        for link in (Walk { rest: &bytes }) {
-            link.ok()?;
-            found += 1;
-        }
-        (found == count).then_some(Self {
+    /// The links' heads, for a log.
+    pub fn heads(&self) -> &[u8] {
+        &self.heads
+    }
+
+    /// The links' URLs one after the other, for a log.
+    pub fn urls(&self) -> &str {
+        &self.urls
+    }
+
+    /// The reverse of `heads` and `urls`; `None` if they are not those of a batch.
+    pub fn from_parts(from: Option<DocId>, heads: Vec<u8>, urls: String) -> Option<Self> {
+        let mut links = Walk::of(&heads, &urls);
+        links.by_ref().try_for_each(|link| link.ok().map(|_| ()))?;
+        let whole = links.urls.is_empty() && heads.len().is_multiple_of(HEAD_BYTES);
+        whole.then_some(Self {
             from,
             vote: 0,
-            count,
-            bytes,
+            heads,
+            urls,
         })
     }
 }
 
-/// The bytes are not a batch of links.
+/// Heads and URLs do not belong together.
 struct Malformed;
 
+/// What is left to read.
 struct Walk<'a> {
-    rest: &'a [u8],
+    heads: &'a [[u8; HEAD_BYTES]],
+    urls: &'a str,
 }
 
 impl<'a> Walk<'a> {
-    fn read(&mut self) -> Option<Link<'a>> {
-        let (header, rest) = self.rest.split_at_checked(LINK_HEADER_BYTES)?;
-        let length = u32::from_le_bytes(header[6..10].try_into().ok()?) as usize;
-        let (url, rest) = rest.split_at_checked(length)?;
-        self.rest = rest;
-        Some(Link {
-            url: std::str::from_utf8(url).ok()?,
-            kind: LinkKind::from_u8(header[0])?,
-            depth: u16::from_le_bytes([header[4], header[5]]),
-            hops: header[3],
-            verdict: match header[1] {
-                0 => Verdict::Crawl {
-                    priority: header[2] as i8,
-                },
-                reason => Verdict::Exclude(Reason::from_u8(reason)?),
-            },
-        })
+    fn of(heads: &'a [u8], urls: &'a str) -> Self {
+        let (heads, _) = heads.as_chunks();
+        Self { heads, urls }
     }
 }
 
 impl<'a> Iterator for Walk<'a> {
     type Item = Result<Link<'a>, Malformed>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let link = self.read();
-        if link.is_none() {
-            self.rest = &[];
-        }
-        Some(link.ok_or(Malformed))
+        let (head, heads) = self.heads.split_first()?;
+        let [
+            kind,
+            verdict,
+            priority,
+            hops,
+            depth_low,
+            depth_high,
+            a,
+            b,
+            c,
+            d,
+        ] = *head;
+        let length = u32::from_le_bytes([a, b, c, d]) as usize;
+        let (Some((url, urls)), Some(kind)) =
+            (self.urls.split_at_checked(length), LinkKind::from_u8(kind))
+        else {
+            return Some(Err(Malformed));
+        };
+        let verdict = match verdict {
+            0 => Verdict::Crawl {
+                priority: priority as i8,
+            },
+            reason => match Reason::from_u8(reason) {
+                Some(reason) => Verdict::Exclude(reason),
+                None => return Some(Err(Malformed)),
+            },
+        };
+        (self.heads, self.urls) = (heads, urls);
+        Some(Ok(Link {
+            url,
+            kind,
+            depth: u16::from_le_bytes([depth_low, depth_high]),
+            hops,
+            verdict,
+        }))
     }
 }
 
@@ -264,15 +284,21 @@ mod tests {
         batch.push(first);
         batch.push(second);
         assert_eq!(batch.iter().collect::<Vec<_>>(), [first, second]);
-        let bytes = batch.as_bytes().to_vec();
-        assert_eq!(
-            LinkBatch::from_bytes(Some(DocId(7)), 2, bytes.clone()),
-            Some(batch)
-        );
-        assert_eq!(LinkBatch::from_bytes(None, 3, bytes.clone()), None);
-        assert_eq!(
-            LinkBatch::from_bytes(None, 2, bytes[..bytes.len() - 1].to_vec()),
-            None
-        );
+        let (heads, urls) = (batch.heads().to_vec(), batch.urls().to_owned());
+        let from_parts = |heads: &[u8], urls: &str| {
+            LinkBatch::from_parts(Some(DocId(7)), heads.to_vec(), urls.to_owned())
+        };
+        assert_eq!(from_parts(&heads, &urls), Some(batch));
+        assert_eq!(from_parts(&heads[..HEAD_BYTES], &urls), None);
+        assert_eq!(from_parts(&heads[..heads.len() - 1], &urls), None);
+        assert_eq!(from_parts(&heads, &urls[..urls.len() - 1]), None);
+        for at in 0..2 {
+            let mut nonsense = heads.clone();
+            nonsense[at] = 0xff;
+            assert_eq!(from_parts(&nonsense, &urls), None);
+        }
+        // A URL that would begin within a character.
+        let split = urls.replace("test/", "tesé/");
+        assert_eq!(from_parts(&heads, &split), None);
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::by_id::IdMap;
 use crate::error::{RegistryError, Result};
-use crate::files::{Consumed, Cursor, Kind, MemorySource, Run, Runs, Shape};
+use crate::files::{Consumed, Cursor, Key, Kind, Run, Runs, Shape};
 use crate::settings::Limits;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -263,11 +263,10 @@ impl Frontier {
         frozen
     }
 
-    /// The frozen entries are in a run now, together with those of `merged`.
-    pub(crate) fn thaw(&mut self, merged: &[u64], new_run: Option<u64>) {
+    /// The frozen entries are in a run now, unless there were none.
+    pub(crate) fn thaw(&mut self, new_run: Option<u64>) {
         if let Some(frozen) = self.frozen.take() {
-            let gone: Vec<u64> = merged.iter().copied().chain([frozen.id]).collect();
-            self.replaced(&gone, new_run);
+            self.replaced(&[frozen.id], new_run);
         }
     }
 
@@ -333,13 +332,13 @@ impl Frontier {
 }
 
 /// Frozen entries as a sorted source, for writing them to a run.
-pub(crate) fn frozen_source(frozen: Frozen) -> MemorySource {
+pub(crate) fn frozen_source(frozen: Frozen) -> impl FnMut(&mut Vec<u8>) -> Option<Key> {
     let mut hosts: Vec<u64> = frozen.queues.keys().copied().collect();
     hosts.sort_unstable();
     let mut hosts = hosts.into_iter();
     let (mut host, mut next) = (0, 0);
     let mut queue: Vec<Candidate> = Vec::new();
-    Box::new(move |value| {
+    move |value| {
         while next == queue.len() {
             host = hosts.next()?;
             next = 0;
@@ -352,7 +351,7 @@ pub(crate) fn frozen_source(frozen: Frozen) -> MemorySource {
         next += 1;
         value.extend_from_slice(&doc.to_le_bytes());
         Some((host, place))
-    })
+    }
 }
 
 enum Source<'a> {

@@ -3,26 +3,62 @@
 //! for sooner or later, and one what takes long and can wait.
 
 use crate::error::{RegistryError, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Handles; the threads end when all are gone.
+/// Handles. When all are gone, what was begun is finished and the threads end, and who drops the last
+/// waits for that: nothing of theirs is written later. Only the patient give up.
 #[derive(Clone, Debug)]
 pub(crate) struct Mergers {
+    // Before `threads`, which end when these are gone.
     pub(crate) reader: Merger,
     pub(crate) writer: Merger,
     pub(crate) patient: Merger,
+    threads: Arc<Threads>,
+}
+
+#[derive(Debug)]
+struct Threads {
+    stopping: Arc<AtomicBool>,
+    handles: Vec<JoinHandle<()>>,
 }
 
 impl Mergers {
     pub(crate) fn start() -> std::io::Result<Self> {
+        let mut handles = Vec::new();
+        let mut start = |name| {
+            let (merger, handle) = Merger::start(name)?;
+            handles.push(handle);
+            std::io::Result::Ok(merger)
+        };
         Ok(Self {
-            reader: Merger::start("registry-read")?,
-            writer: Merger::start("registry-write")?,
-            patient: Merger::start("registry-merge")?,
+            reader: start("registry-read")?,
+            writer: start("registry-write")?,
+            patient: start("registry-merge")?,
+            threads: Arc::new(Threads {
+                stopping: Arc::default(),
+                handles,
+            }),
         })
+    }
+
+    /// True when nobody waits for a merge any longer.
+    pub(crate) fn stopping(&self) -> Arc<AtomicBool> {
+        self.threads.stopping.clone()
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        for handle in self.handles.drain(..) {
+            // One that panicked has told whoever waited for it.
+            let _ = handle.join();
+        }
     }
 }
 
@@ -40,16 +76,16 @@ pub(crate) struct Promise<T> {
 }
 
 impl Merger {
-    fn start(name: &str) -> std::io::Result<Self> {
+    fn start(name: &str) -> std::io::Result<(Self, JoinHandle<()>)> {
         let (jobs, inbox) = channel::<Job>();
-        thread::Builder::new()
+        let handle = thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
                 for job in inbox {
                     job();
                 }
             })?;
-        Ok(Self { jobs })
+        Ok((Self { jobs }, handle))
     }
 
     pub(crate) fn start_job<T: Send + 'static>(

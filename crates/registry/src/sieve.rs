@@ -3,7 +3,7 @@
 //! to be looked up together. Not what an operation does to a record; that is the fold.
 
 use crate::error::{RegistryError, Result};
-use crate::files::{Kind, MemorySource, Runs, Shape, Table, look_up};
+use crate::files::{Key, Kind, MemorySource, Runs, Shape, Table, look_up};
 use crate::recent::{Recent, Slot};
 use crate::record::Record;
 use crate::settings::Limits;
@@ -87,13 +87,13 @@ impl Sieve {
 
     /// Brings what the documents' operations will look at into the processor's caches, all at once
     /// rather than one after the other.
-    pub(crate) fn warm(&self, docs: impl Iterator<Item = u64> + Clone) {
-        self.warm_homes(docs.clone());
+    pub(crate) fn warm(&self, docs: &[u64]) {
+        self.warm_homes(docs.iter().copied());
         if self.runs.is_empty() {
             return;
         }
         let mut sum = 0;
-        for doc in docs {
+        for &doc in docs {
             if self.recent.get(doc).is_none() {
                 for run in self.runs.iter() {
                     sum ^= run.table.filter().touch(doc);
@@ -119,18 +119,18 @@ impl Sieve {
 
     /// All records in RAM, as a sorted source.
     pub(crate) fn memory(&self) -> MemorySource {
-        records_source(self.recent.iter().copied().collect())
+        Box::new(records_source(self.recent.iter().copied().collect()))
     }
 }
 
 /// Records in order, for writing them to a table.
-pub(crate) fn records_source(slots: Vec<Slot>) -> MemorySource {
+pub(crate) fn records_source(slots: Vec<Slot>) -> impl FnMut(&mut Vec<u8>) -> Option<Key> {
     let mut slots = slots.into_iter();
-    Box::new(move |value| {
+    move |value| {
         let slot = slots.next()?;
         slot.record().encode(value);
         Some((slot.doc(), 0))
-    })
+    }
 }
 
 /// Operations with what tables know of the URLs that they are on.

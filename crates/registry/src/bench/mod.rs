@@ -9,7 +9,7 @@ mod web;
 pub use frontier::{TurnsRow, run_turns};
 
 use crate::error::{At, Result};
-use crate::log::Entry;
+use crate::log::{Delivery, Entry};
 use crate::partition::Partition;
 use crate::registry::{Opened, Registry};
 use crate::settings::RegistrySettings;
@@ -37,9 +37,9 @@ pub struct Row {
     pub observations: u64,
     pub urls: u64,
     /// CPU of the whole process a folded observation: log, syncs, merges and turns included, making
-    /// the links and checking them left out.
+    /// the links, freeing them and checking them left out.
     pub cpu_us_per_observation: f64,
-    /// What was left out for making the links.
+    /// What was left out for making the links and freeing them.
     pub making_us_per_observation: f64,
     /// The longest that one partition kept its owner with its share of a commit (some 2,500
     /// observations), upkeep included.
@@ -150,7 +150,7 @@ struct Feed {
     web: SyntheticWeb,
     model: Option<Model>,
     now_ms: u64,
-    /// CPU for making links up.
+    /// CPU for making links up and freeing them.
     making_us: f64,
     /// Milliseconds: wall, CPU.
     longest_batch: (f64, f64),
@@ -174,11 +174,18 @@ impl Feed {
         }
         self.making_us += thread_cpu_us() - before_us;
         self.visit_some(opened, &mut batch)?;
-        self.fold(opened, batch)?;
+        let folded = self.fold(opened, batch)?;
+        let before_us = thread_cpu_us();
+        drop(folded);
+        self.making_us += thread_cpu_us() - before_us;
         Ok(done)
     }
 
-    fn fold(&mut self, opened: &mut Opened, batch: Vec<(PartitionId, Entry)>) -> Result<()> {
+    fn fold(
+        &mut self,
+        opened: &mut Opened,
+        batch: Vec<(PartitionId, Entry)>,
+    ) -> Result<Vec<Delivery>> {
         let deliveries = opened.logs.commit(batch)?;
         // As owners get them: each its own, in order.
         let mut by_owner = vec![Vec::with_capacity(deliveries.len()); opened.partitions.len()];
@@ -187,16 +194,15 @@ impl Feed {
         }
         for (partition, mine) in opened.partitions.iter_mut().zip(by_owner) {
             let (started, before_us) = (Instant::now(), thread_cpu_us());
-            for delivery in mine {
-                partition.apply(delivery.seq, &delivery.entry)?;
-            }
+            let entries = mine.iter().map(|delivery| (delivery.seq, &delivery.entry));
+            partition.apply_all(entries)?;
             partition.tend(false)?;
             let wall_ms = started.elapsed().as_secs_f64() * 1e3;
             let cpu_ms = (thread_cpu_us() - before_us) / 1e3;
             self.longest_batch.0 = self.longest_batch.0.max(wall_ms);
             self.longest_batch.1 = self.longest_batch.1.max(cpu_ms);
         }
-        Ok(())
+        Ok(deliveries)
     }
 
     /// A few turns, as a crawl would take them.

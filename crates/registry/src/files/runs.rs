@@ -2,14 +2,17 @@
 //! merged in the background, so that they are several times larger than the few before them: few
 //! are left, and each entry is rewritten a logarithmic number of times.
 
-use crate::error::Result;
+use crate::error::{RegistryError, Result};
 use crate::files::merge::{Combine, Consumed, MemorySource};
 use crate::files::{Cursor, Key, MergeInput, Merged, Shape, Table, TableWriter, Wanted};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A table is rewritten with what is newer when it is less than this many times as large.
 const GROWTH: u64 = 2;
+/// A merge looks this often whether it is still wanted.
+const ENTRIES_BETWEEN_LOOKS: u64 = 1 << 12;
 
 /// What sets one kind of table apart.
 #[derive(Clone, Copy, Debug)]
@@ -128,14 +131,9 @@ impl Runs {
         Merged::new(memory.chain(tables).collect(), self.kind.combine)
     }
 
-    /// A table of what is new, and of `everything` older on demand.
-    pub(crate) fn plan(&self, fresh_entries: usize, id: u64, everything: bool) -> RunsPlan {
-        let inputs = if everything {
-            self.tables.clone()
-        } else {
-            Vec::new()
-        };
-        self.plan_for(inputs, fresh_entries, id)
+    /// A table of what is new.
+    pub(crate) fn plan(&self, entries: usize, id: u64) -> RunsPlan {
+        self.plan_for(Vec::new(), entries, id)
     }
 
     /// A merge of tables for the background, if there are any to merge and none are being merged.
@@ -211,39 +209,65 @@ impl RunsWritten {
 }
 
 impl RunsPlan {
-    /// Writes the new table. `consumed` says, by run id, what need not be written again.
+    /// Writes a table of what is new. `next` gives the entries in order: the key, and the value by way of
+    /// the buffer.
     pub(crate) fn write(
         self,
-        memory: Option<MemorySource>,
-        consumed: impl Fn(u64) -> Option<Consumed>,
+        mut next: impl FnMut(&mut Vec<u8>) -> Option<Key>,
     ) -> Result<RunsWritten> {
-        let merged = self.inputs.iter().map(|run| run.id).collect();
-        let mut inputs: Vec<MergeInput> = memory.into_iter().map(MergeInput::Memory).collect();
-        inputs.extend(
-            self.inputs
-                .iter()
-                .map(|run| table_input(run, consumed(run.id))),
-        );
-        let mut source = Merged::new(inputs, self.kind.combine)?;
-        let mut writer: Option<TableWriter> = None;
-        while let Some((key, value)) = source.next()? {
-            let writer = match &mut writer {
-                Some(writer) => writer,
-                none => none.insert(TableWriter::create(
-                    self.path.clone(),
-                    self.kind.shape,
-                    self.filter_keys,
-                )?),
-            };
-            writer.push(key, value)?;
+        let mut writer = None;
+        let mut value = Vec::new();
+        while let Some(key) = next(&mut value) {
+            self.writer(&mut writer)?.push(key, &value)?;
+            value.clear();
         }
+        self.finish(writer)
+    }
+
+    /// Merges the tables that the plan is for. `consumed` says, by run id, what need not be written again.
+    /// Gives up when `stopping`.
+    pub(crate) fn merge(
+        self,
+        consumed: impl Fn(u64) -> Option<Consumed>,
+        stopping: &AtomicBool,
+    ) -> Result<RunsWritten> {
+        let inputs = self.inputs.iter();
+        let inputs = inputs.map(|run| table_input(run, consumed(run.id)));
+        let mut source = Merged::new(inputs.collect(), self.kind.combine)?;
+        let mut writer = None;
+        while let Some((key, value)) = source.next()? {
+            let writer = self.writer(&mut writer)?;
+            writer.push(key, value)?;
+            if writer.entries().is_multiple_of(ENTRIES_BETWEEN_LOOKS)
+                && stopping.load(Ordering::Relaxed)
+            {
+                return Err(RegistryError::MergerDied);
+            }
+        }
+        self.finish(writer)
+    }
+
+    /// A table is made when there is something to write.
+    #[inline]
+    fn writer<'w>(&self, writer: &'w mut Option<TableWriter>) -> Result<&'w mut TableWriter> {
+        Ok(match writer {
+            Some(writer) => writer,
+            none => none.insert(TableWriter::create(
+                self.path.clone(),
+                self.kind.shape,
+                self.filter_keys,
+            )?),
+        })
+    }
+
+    fn finish(self, writer: Option<TableWriter>) -> Result<RunsWritten> {
         let table = writer.map(TableWriter::finish).transpose()?;
         Ok(RunsWritten {
             run: table.map(|table| Run {
                 id: self.id,
                 table: Arc::new(table),
             }),
-            merged,
+            merged: self.inputs.iter().map(|run| run.id).collect(),
         })
     }
 }

@@ -75,6 +75,10 @@ impl TableWriter {
         Ok(())
     }
 
+    pub(super) fn entries(&self) -> u64 {
+        self.entries
+    }
+
     fn end_block(&mut self) -> Result<()> {
         if self.block.is_empty() {
             return Ok(());

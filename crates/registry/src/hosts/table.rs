@@ -3,7 +3,7 @@
 
 use crate::by_id::IdMap;
 use crate::error::{RegistryError, Result};
-use crate::files::{Kind, MemorySource, Merged, Runs, Shape};
+use crate::files::{Key, Kind, Merged, Runs, Shape};
 use crate::log::{put_pulse, put_robots, read_pulse, read_robots};
 use crate::settings::Limits;
 use crate::wire::{Reader, put_bytes, put_signed};
@@ -234,7 +234,9 @@ impl HostTable {
             }
         }
         Ok(HostScan {
-            merged: self.runs.scan(Some(hosts_source(Arc::new(all))))?,
+            merged: self
+                .runs
+                .scan(Some(Box::new(hosts_source(Arc::new(all)))))?,
         })
     }
 }
@@ -256,13 +258,13 @@ impl HostScan {
 }
 
 /// News as a sorted source, for writing them to a table.
-pub(crate) fn hosts_source(news: Arc<News>) -> MemorySource {
+pub(crate) fn hosts_source(news: Arc<News>) -> impl FnMut(&mut Vec<u8>) -> Option<Key> {
     let mut hosts: Vec<u64> = news.keys().copied().collect();
     hosts.sort_unstable();
     let mut hosts = hosts.into_iter();
-    Box::new(move |value| {
+    move |value| {
         let host = hosts.next()?;
         news.get(&host)?.encode(value);
         Some((host, 0))
-    })
+    }
 }

@@ -45,6 +45,15 @@ const VISIT: u8 = 2;
 const HOST: u8 = 3;
 
 impl Entry {
+    /// The links for the entry's own partition.
+    pub fn links(&self) -> &LinkBatch {
+        match self {
+            Entry::Links { links, .. } | Entry::Visit { links, .. } | Entry::Host { links, .. } => {
+                links
+            }
+        }
+    }
+
     /// Takes out the links that are for other partitions.
     pub(crate) fn take_forwards(&mut self) -> Vec<(PartitionId, LinkBatch)> {
         match self {
@@ -58,13 +67,13 @@ impl Entry {
     /// About how many bytes of log it takes.
     pub(crate) fn size_hint(&self) -> u64 {
         let bytes = match self {
-            Entry::Links { links, .. } => 32 + links.as_bytes().len(),
+            Entry::Links { links, .. } => 32 + links.bytes(),
             Entry::Visit {
                 url,
                 links,
                 targets,
                 ..
-            } => 200 + url.len() + links.as_bytes().len() + 8 * targets.len(),
+            } => 200 + url.len() + links.bytes() + 8 * targets.len(),
             Entry::Host { host, robots, .. } => {
                 64 + host.len() + robots.as_ref().map_or(0, |r| r.rules.len())
             }
@@ -186,8 +195,8 @@ fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
     if has_vote != 0 {
         put_varint(out, u64::from(batch.vote()));
     }
-    put_varint(out, batch.len() as u64);
-    put_bytes(out, batch.as_bytes());
+    put_bytes(out, batch.heads());
+    put_bytes(out, batch.urls().as_bytes());
 }
 
 fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
@@ -203,8 +212,8 @@ fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
         0 => 0,
         _ => reader.narrow()?,
     };
-    let count = reader.narrow()?;
-    let mut batch = LinkBatch::from_bytes(from, count, reader.bytes()?.to_vec())?;
+    let heads = reader.bytes()?.to_vec();
+    let mut batch = LinkBatch::from_parts(from, heads, reader.string()?)?;
     batch.set_vote(vote);
     Some(batch)
 }

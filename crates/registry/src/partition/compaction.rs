@@ -23,9 +23,10 @@ impl Partition {
         }
         self.upkeep.next_file += 1;
         let (dir, consumed) = (self.dir.clone(), consumed.clone());
+        let stopping = self.upkeep.mergers.stopping();
         let written = self.upkeep.mergers.patient.start_job(move || {
-            let merge = |plan: RunsPlan| plan.write(None, |_| None);
-            let merge_due = |plan: RunsPlan| plan.write(None, |id| consumed.get(&id).cloned());
+            let merge = |plan: RunsPlan| plan.merge(|_| None, &stopping);
+            let merge_due = |plan: RunsPlan| plan.merge(|id| consumed.get(&id).cloned(), &stopping);
             let written = Written {
                 known: known.map(merge).transpose()?,
                 due: due.map(merge_due).transpose()?,

@@ -4,7 +4,7 @@
 use crate::error::Result;
 use crate::hosts::HostCounts;
 use crate::log::{Entry, put_visit};
-use crate::partition::Partition;
+use crate::partition::{LINKS_TOGETHER, Partition};
 use crate::record::{Record, State};
 use crate::sieve::{Act, Op};
 use crate::stats::is_request;
@@ -14,11 +14,9 @@ use portolan_model::{
     DocId, HostId, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Verdict, Visit,
 };
 
-/// Links whose records are fetched from RAM together.
-const LINKS_TOGETHER: usize = 8;
-
 impl Partition {
-    pub(super) fn fold(&mut self, entry: &Entry) -> Result<()> {
+    /// `docs` are those of the entry's links.
+    pub(super) fn fold(&mut self, entry: &Entry, docs: &[u64]) -> Result<()> {
         match entry {
             Entry::Links { source, links } => {
                 if let Some((PartitionId(source), seq)) = *source {
@@ -28,7 +26,7 @@ impl Partition {
                     }
                     *heard = seq;
                 }
-                self.fold_links(links)
+                self.fold_links(links, docs)
             }
             Entry::Visit {
                 url,
@@ -39,7 +37,7 @@ impl Partition {
                 ..
             } => {
                 self.fold_visit(url, visit, pulse)?;
-                self.fold_links(links)?;
+                self.fold_links(links, docs)?;
                 self.fold_graph(DocId::of(url), targets)
             }
             Entry::Host {
@@ -58,27 +56,21 @@ impl Partition {
                 if let Some(robots) = robots {
                     self.hosts.set_robots(id, host, robots.clone());
                 }
-                self.fold_links(links)
+                self.fold_links(links, docs)
             }
         }
     }
 
-    fn fold_links(&mut self, links: &LinkBatch) -> Result<()> {
-        let mut links_left = links.iter();
-        loop {
-            let mut together = [None; LINKS_TOGETHER];
-            for (slot, link) in together.iter_mut().zip(&mut links_left) {
-                *slot = Some((link, DocId::of(link.url).0));
+    /// The first links have been seen to by `apply_all`.
+    fn fold_links(&mut self, links: &LinkBatch, docs: &[u64]) -> Result<()> {
+        for (at, (link, &doc)) in links.iter().zip(docs).enumerate() {
+            if at > 0 && at.is_multiple_of(LINKS_TOGETHER) {
+                let next = &docs[at..];
+                self.sieve.warm(&next[..next.len().min(LINKS_TOGETHER)]);
             }
-            let together = together.iter().map_while(|slot| slot.as_ref());
-            if together.clone().next().is_none() {
-                return Ok(());
-            }
-            self.sieve.warm(together.clone().map(|(_, doc)| *doc));
-            for (link, doc) in together {
-                self.fold_link(link, *doc, links)?;
-            }
+            self.fold_link(&link, doc, links)?;
         }
+        Ok(())
     }
 
     fn fold_link(&mut self, link: &Link<'_>, doc: u64, batch: &LinkBatch) -> Result<()> {

@@ -22,6 +22,8 @@ use std::sync::Arc;
 const INLINE_OPS: usize = 1024;
 /// With more tables of a kind than this, whoever applies entries waits for them to be merged.
 const MAX_TABLES: usize = 32;
+/// With more than this, a clean stop waits for them to be merged.
+const TABLES_AT_REST: usize = 8;
 /// Operations whose records are fetched from RAM together.
 const OPS_TOGETHER: usize = 8;
 
@@ -121,12 +123,12 @@ impl Partition {
         })
     }
 
-    /// Merges everything and commits a checkpoint: a clean stop. All logs must have been synced
-    /// after the last entry was applied.
+    /// Writes what is in RAM and commits a checkpoint: a clean stop. All logs must have been synced
+    /// after the last entry was applied. A merge under way is not waited for, unless tables have become
+    /// many: short runs in a row would never see one end.
     pub fn flush(&mut self) -> Result<()> {
         self.finish_work()?;
         self.join_all_inline()?;
-        self.finish_compaction()?;
         let durable = self.upkeep.durable.settled(self.id);
         if durable < self.applied {
             return Err(RegistryError::NotSynced {
@@ -135,10 +137,20 @@ impl Partition {
                 durable,
             });
         }
-        self.start_write(true)?;
+        self.start_write()?;
         self.finish_work()?;
+        if self.has_tables_beyond(TABLES_AT_REST) {
+            self.finish_compaction()?;
+            self.start_write()?;
+            self.finish_work()?;
+        }
         self.start_commit()?;
         self.finish_work()
+    }
+
+    fn has_tables_beyond(&self, number: usize) -> bool {
+        let tables = [&self.sieve.runs, &self.frontier.runs, &self.hosts.runs];
+        tables.iter().any(|runs| runs.len() > number)
     }
 
     pub(super) fn pending_ops(&self) -> usize {
@@ -177,10 +189,9 @@ impl Partition {
             self.finish_work()?;
             self.join_all_inline()?;
             if self.is_full() {
-                self.start_write(false)?;
+                self.start_write()?;
             }
-            let tables = [&self.sieve.runs, &self.frontier.runs, &self.hosts.runs];
-            if tables.iter().any(|runs| runs.len() > MAX_TABLES) {
+            if self.has_tables_beyond(MAX_TABLES) {
                 self.finish_compaction()?;
             }
         }
@@ -242,7 +253,7 @@ impl Partition {
             self.join_all_inline()?;
         }
         if write {
-            self.start_write(false)?;
+            self.start_write()?;
         }
         Ok(pending > 0 && (write || hungry))
     }
@@ -370,7 +381,7 @@ impl Partition {
     }
 
     /// Freezes the state as of the last entry and has it written. Nothing may be pending.
-    fn start_write(&mut self, everything: bool) -> Result<()> {
+    fn start_write(&mut self) -> Result<()> {
         debug_assert!(self.sieve.pending.is_empty() && !self.is_joining());
         debug_assert!(matches!(self.upkeep.work, Work::Idle));
         for file in [
@@ -397,16 +408,15 @@ impl Partition {
         let frozen = self.frontier.freeze(file_id + 1, taken.into_iter());
         let (records, news) = (self.sieve.freeze(), self.hosts.freeze());
         let consumed = self.frontier.consumed();
-        let known = self.sieve.runs.plan(records.len(), file_id, everything);
-        let due = self.frontier.runs.plan(frozen.entries, file_id, everything);
-        let hosts = self.hosts.runs.plan(news.len(), file_id, everything);
+        let known = self.sieve.runs.plan(records.len(), file_id);
+        let due = self.frontier.runs.plan(frozen.entries, file_id);
+        let hosts = self.hosts.runs.plan(news.len(), file_id);
         let dir = self.dir.clone();
-        let read = consumed.clone();
         let written = self.upkeep.mergers.writer.start_job(move || {
             let written = Written {
-                known: Some(known.write(Some(records_source(records)), |_| None)?),
-                due: Some(due.write(Some(frozen_source(frozen)), |id| read.get(&id).cloned())?),
-                hosts: Some(hosts.write(Some(hosts_source(news)), |_| None)?),
+                known: Some(known.write(records_source(records))?),
+                due: Some(due.write(frozen_source(frozen))?),
+                hosts: Some(hosts.write(hosts_source(news))?),
             };
             for (path, file) in append_files {
                 file.sync_data().at(&path)?;
@@ -440,10 +450,8 @@ impl Partition {
         consumed: HashMap<u64, Consumed>,
         written: Written,
     ) -> Result<()> {
-        let due = written.due.as_ref();
-        let merged_due = due.map_or(Vec::new(), |due| due.merged().to_vec());
-        self.frontier
-            .thaw(&merged_due, due.and_then(RunsWritten::id));
+        let due = written.due.as_ref().and_then(RunsWritten::id);
+        self.frontier.thaw(due);
         self.hosts.thaw();
         self.install_tables(written)?;
         manifest.known_runs = self.sieve.runs.ids();
