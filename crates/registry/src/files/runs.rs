@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A table is rewritten with what is newer when it is less than this many times as large.
-const GROWTH: u64 = 2;
+const GROWTH: u64 = 1;
 /// A merge looks this often whether it is still wanted.
 const ENTRIES_BETWEEN_LOOKS: u64 = 1 << 12;
 
