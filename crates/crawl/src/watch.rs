@@ -111,7 +111,7 @@ impl Watcher {
 
 /// Last checkpoints, and everything durable.
 fn close(
-    partitions: Vec<Partition>,
+    mut partitions: Vec<Partition>,
     books: Books,
 ) -> Result<(Stats, u64, ClosedArchive), CrawlError> {
     let Books {
@@ -124,12 +124,12 @@ fn close(
     logs.sync()?;
     let mut stats = Stats::default();
     let mut hosts = 0;
-    for mut partition in partitions {
+    for partition in &mut partitions {
         partition.flush()?;
         stats.add(partition.stats());
         hosts += partition.count_hosts()?;
     }
-    logs.close()?;
+    logs.close(partitions)?;
     Ok((stats, hosts, archive))
 }
 

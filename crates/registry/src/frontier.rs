@@ -21,6 +21,9 @@ const ENTRIES: Shape = Shape {
 pub(crate) const FRONTIER_ENTRY_BYTES: usize = 22;
 /// A host's heap takes as much as this many entries.
 const HEAP_ENTRIES: usize = 2;
+/// Entries read ahead for a host that has no window to keep them in: what is left of them when its turn ends
+/// goes back to RAM's entries, and so to disk again.
+const PREFETCH_UNKEPT: usize = 4;
 /// RAM of one host's marks.
 const MARK_BYTES: usize = 96;
 
@@ -185,6 +188,11 @@ impl Frontier {
             let windows = &self.windows;
             self.marks.retain(|host, _| windows.contains_key(host));
         }
+        let prefetch = if self.windows.len() > self.max_windows {
+            self.prefetch.min(PREFETCH_UNKEPT)
+        } else {
+            self.prefetch
+        };
         let marks = self.marks.entry(host).or_default();
         let mut sources = Vec::new();
         let mut next_marks = Vec::new();
@@ -197,9 +205,9 @@ impl Frontier {
             let unread = frozen.of_host(host).filter(|one| one.place >= start);
             let mut unread: Vec<Candidate> = unread.collect();
             // A host may have all there are: so many are enough for now.
-            if unread.len() > self.prefetch {
-                unread.select_nth_unstable(self.prefetch - 1);
-                unread.truncate(self.prefetch);
+            if unread.len() > prefetch {
+                unread.select_nth_unstable(prefetch - 1);
+                unread.truncate(prefetch);
             }
             unread.sort_unstable();
             sources.push(Source::Frozen(unread.into_iter()));
@@ -216,7 +224,7 @@ impl Frontier {
             next_marks.push((run.id, start));
         }
         let mut ahead = VecDeque::new();
-        while ahead.len() < self.prefetch {
+        while ahead.len() < prefetch {
             let mut best: Option<(usize, Candidate)> = None;
             for (index, source) in sources.iter().enumerate() {
                 if let Some(candidate) = source.head(host)?
@@ -232,7 +240,7 @@ impl Frontier {
             next_marks[index].1 = candidate.place + 1;
             ahead.push_back(candidate);
         }
-        let drained = ahead.len() < self.prefetch;
+        let drained = ahead.len() < prefetch;
         *marks = next_marks;
         let window = self.windows.entry(host).or_default();
         window.ahead.extend(ahead);

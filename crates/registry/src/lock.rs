@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Held while the registry is open. The operating system frees it when the process dies; the file
+/// Held while the registry is open, by all who write in it. The operating system frees it when the process dies; the file
 /// stays behind then, which tells of the crash.
 #[derive(Debug)]
 pub(crate) struct DirLock {
@@ -60,7 +60,8 @@ impl DirLock {
         self.after_crash
     }
 
-    pub(crate) fn release_clean(self) -> Result<()> {
+    /// The next opening is not one after a crash.
+    pub(crate) fn release_clean(&self) -> Result<()> {
         fs::remove_file(&self.path).at(&self.path)
     }
 }

@@ -3,6 +3,7 @@
 //! for sooner or later, and one what takes long and can wait.
 
 use crate::error::{RegistryError, Result};
+use crate::lock::DirLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -25,10 +26,12 @@ pub(crate) struct Mergers {
 struct Threads {
     stopping: Arc<AtomicBool>,
     handles: Vec<JoinHandle<()>>,
+    /// Freed when the threads have ended. A reader's write nothing and have none.
+    _lock: Option<Arc<DirLock>>,
 }
 
 impl Mergers {
-    pub(crate) fn start() -> std::io::Result<Self> {
+    pub(crate) fn start(lock: Option<Arc<DirLock>>) -> std::io::Result<Self> {
         let mut handles = Vec::new();
         let mut start = |name| {
             let (merger, handle) = Merger::start(name)?;
@@ -42,6 +45,7 @@ impl Mergers {
             threads: Arc::new(Threads {
                 stopping: Arc::default(),
                 handles,
+                _lock: lock,
             }),
         })
     }

@@ -170,11 +170,16 @@ impl Recent {
     }
 
     pub(crate) fn insert(&mut self, doc: u64, record: &Record) {
-        let slot = Slot::new(doc, record, OCCUPIED | CHANGED);
-        if let Some(known) = self.touch(doc) {
-            *known = slot;
-            return;
+        match self.touch(doc) {
+            Some(known) => *known = Slot::new(doc, record, OCCUPIED | CHANGED),
+            None => self.insert_new(doc, record),
         }
+    }
+
+    /// The document must not be there.
+    pub(crate) fn insert_new(&mut self, doc: u64, record: &Record) {
+        debug_assert!(self.get(doc).is_none());
+        let slot = Slot::new(doc, record, OCCUPIED | CHANGED);
         if Self::slots_for(self.records + 1) > self.homes {
             self.grow();
         }

@@ -48,7 +48,7 @@ impl Registry {
     /// from then on.
     pub fn open(dir: &Path, settings: &RegistrySettings, now_ms: u64) -> Result<Opened> {
         fs::create_dir_all(dir).at(dir)?;
-        let lock = DirLock::take(dir)?;
+        let lock = Arc::new(DirLock::take(dir)?);
         let after_crash = lock.after_crash();
         let partitions = settle_meta(dir, settings)?;
         let settings = &RegistrySettings {
@@ -66,7 +66,7 @@ impl Registry {
         sync_dir(dir)?;
         let checkpointed: Vec<u64> = manifests.iter().map(|manifest| manifest.seq).collect();
         let durable = Arc::new(Durable::new(&checkpointed));
-        let mergers = Mergers::start().at(dir)?;
+        let mergers = Mergers::start(Some(lock.clone())).at(dir)?;
         let mut opened = Vec::new();
         let mut ends = Vec::new();
         for (id, manifest) in (0..partitions).zip(manifests) {

@@ -24,7 +24,13 @@ pub(crate) struct Sieve {
     recent: Recent,
     pub(crate) runs: Runs,
     pub(crate) pending: Pending,
+    /// Records that were looked up one by one, each in the slot that its document names. They hold as long
+    /// as nothing leaves RAM: what has changed since is there.
+    lately: Vec<Option<(u64, Record)>>,
 }
+
+/// Slots for records looked up lately: hosts in turn at one time, and some more.
+const LATELY_SLOTS: usize = 1 << 9;
 
 impl Sieve {
     pub(crate) fn open(dir: &Path, run_ids: &[u64], limits: &Limits) -> Result<Self> {
@@ -40,6 +46,7 @@ impl Sieve {
             recent: Recent::planned_for(limits.recent_records),
             runs: Runs::open(dir, kind, run_ids)?,
             pending: Pending::default(),
+            lately: Vec::new(),
         })
     }
 
@@ -53,11 +60,16 @@ impl Sieve {
         self.recent.insert(doc, record);
     }
 
+    /// The record of a URL that is not in RAM.
+    pub(crate) fn insert_new(&mut self, doc: u64, record: &Record) {
+        self.recent.insert_new(doc, record);
+    }
+
     /// Takes a record that was looked up, unless RAM has a newer one. Pending operations on it must
     /// follow at once.
     pub(crate) fn insert_found(&mut self, doc: u64, record: &Record) {
         if self.recent.get(doc).is_none() {
-            self.recent.insert(doc, record);
+            self.recent.insert_new(doc, record);
         }
     }
 
@@ -71,6 +83,23 @@ impl Sieve {
             None => Ok(None),
             Some(found) => decode(found.table(), doc, found.value()).map(Some),
         }
+    }
+
+    /// The same, for who will ask again soon.
+    pub(crate) fn peek_twice(&mut self, doc: u64) -> Result<Option<Record>> {
+        if let Some(slot) = self.recent.get(doc) {
+            return Ok(Some(slot.record()));
+        }
+        self.lately.resize(LATELY_SLOTS, None);
+        let slot = doc as usize % LATELY_SLOTS;
+        if let Some((known, record)) = self.lately[slot]
+            && known == doc
+        {
+            return Ok(Some(record));
+        }
+        let found = self.peek(doc)?;
+        self.lately[slot] = found.map(|record| (doc, record));
+        Ok(found)
     }
 
     /// May a URL that is not in RAM be known all the same?
@@ -110,11 +139,13 @@ impl Sieve {
 
     /// What is newer than the tables, for the caller to write. It stays in RAM until the next time.
     pub(crate) fn freeze(&mut self) -> Vec<Slot> {
+        self.lately.clear();
         self.recent.take_changed()
     }
 
     pub(crate) fn ram_bytes(&self) -> usize {
-        self.recent.ram_bytes() + self.pending.ram_bytes() + self.runs.ram_bytes()
+        let lately = self.lately.capacity() * size_of::<Option<(u64, Record)>>();
+        self.recent.ram_bytes() + self.pending.ram_bytes() + self.runs.ram_bytes() + lately
     }
 
     /// All records in RAM, as a sorted source.
@@ -149,7 +180,7 @@ pub(crate) fn join(tables: &[Arc<Table>], batch: Pending) -> Result<Joined> {
     let mut docs: Vec<u64> = by_doc.iter().map(|&op| batch.doc(op)).collect();
     docs.dedup();
     let mut found = Vec::new();
-    look_up(tables, docs.into_iter(), |table, (doc, _), value| {
+    look_up(tables, &docs, |table, (doc, _), value| {
         found.push((doc, decode(table, doc, value)?));
         Ok(())
     })?;

@@ -159,8 +159,7 @@ fn every_page_once_and_all_of_it_known_afterwards() {
     for partition in &mut opened.partitions {
         partition.flush().unwrap();
     }
-    opened.logs.close().unwrap();
-    drop(opened.partitions);
+    opened.logs.close(opened.partitions).unwrap();
 
     let snapshot = Snapshot::open(dir.path()).unwrap();
     let mut urls: Vec<_> = snapshot

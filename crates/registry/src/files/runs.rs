@@ -5,6 +5,7 @@
 use crate::error::{RegistryError, Result};
 use crate::files::merge::{Combine, Consumed, MemorySource};
 use crate::files::{Cursor, Key, MergeInput, Merged, Shape, Table, TableWriter, Wanted};
+use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const GROWTH: u64 = 1;
 /// A merge looks this often whether it is still wanted.
 const ENTRIES_BETWEEN_LOOKS: u64 = 1 << 12;
+/// Keys whose filters are looked at together.
+const KEYS_TOGETHER: usize = 16;
 
 /// What sets one kind of table apart.
 #[derive(Clone, Copy, Debug)]
@@ -285,26 +288,34 @@ fn table_input(run: &Run, consumed: Option<Consumed>) -> MergeInput {
 /// is dense streams, one that is sparse jumps.
 pub(crate) fn look_up(
     tables: &[Arc<Table>],
-    keys: impl Iterator<Item = u64>,
+    keys: &[u64],
     mut found: impl FnMut(&Table, Key, &[u8]) -> Result<()>,
 ) -> Result<()> {
     let mut cursors: Vec<Option<Cursor>> = tables
         .iter()
         .map(|table| Some(Cursor::new(table.clone())))
         .collect();
-    for key in keys {
-        for (slot, table) in cursors.iter_mut().zip(tables) {
-            let Some(cursor) = slot else { continue };
-            if !table.filter().may_hold(key) {
-                continue;
-            }
-            if !cursor.seek((key, 0))? {
-                *slot = None;
-                continue;
-            }
-            if cursor.key().0 == key {
-                found(table, cursor.key(), cursor.value())?;
-                break;
+    for together in keys.chunks(KEYS_TOGETHER) {
+        // Filters' lines come from RAM, all at once rather than one after the other.
+        let lines = together.iter().flat_map(|&key| {
+            let filters = tables.iter().map(|table| table.filter());
+            filters.map(move |filter| filter.touch(key))
+        });
+        black_box(lines.fold(0, |sum, word| sum ^ word));
+        for &key in together {
+            for (slot, table) in cursors.iter_mut().zip(tables) {
+                let Some(cursor) = slot else { continue };
+                if !table.filter().may_hold(key) {
+                    continue;
+                }
+                if !cursor.seek((key, 0))? {
+                    *slot = None;
+                    continue;
+                }
+                if cursor.key().0 == key {
+                    found(table, cursor.key(), cursor.value())?;
+                    break;
+                }
             }
         }
     }

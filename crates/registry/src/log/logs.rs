@@ -5,6 +5,7 @@ use crate::files::sync_dir;
 use crate::lock::DirLock;
 use crate::log::Entry;
 use crate::log::segment::{LogEnd, list_segments, put_frame, segment_path};
+use crate::partition::Partition;
 use portolan_model::{LinkBatch, PartitionId};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -62,7 +63,7 @@ pub struct Logs {
     logs: Vec<LogWriter>,
     durable: Arc<Durable>,
     keep_log: bool,
-    lock: DirLock,
+    lock: Arc<DirLock>,
 }
 
 impl Logs {
@@ -73,7 +74,7 @@ impl Logs {
         segment_bytes: u64,
         keep_log: bool,
         durable: Arc<Durable>,
-        lock: DirLock,
+        lock: Arc<DirLock>,
     ) -> Result<Self> {
         let logs = dirs
             .into_iter()
@@ -135,9 +136,10 @@ impl Logs {
         self.logs[partition.0 as usize].next_seq - 1
     }
 
-    /// Ends a crawl in order: the next opening does not count as one after a crash. Flush the
-    /// partitions first.
-    pub fn close(mut self) -> Result<()> {
+    /// Ends a crawl in order: the next opening does not count as one after a crash. The partitions, all of
+    /// them, must have been flushed; nothing is written for them any longer when they are gone.
+    pub fn close(mut self, partitions: Vec<Partition>) -> Result<()> {
+        drop(partitions);
         self.sync()?;
         self.lock.release_clean()
     }

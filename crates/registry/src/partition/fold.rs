@@ -249,7 +249,7 @@ impl Partition {
                     }
                 }
                 record.observe(self.order, host.id, vote);
-                self.sieve.insert(op.doc, &record);
+                self.sieve.insert_new(op.doc, &record);
                 self.stats.enter(record.state, record.reason);
                 if record.state == State::Due {
                     self.count_due(host, 1);
@@ -261,7 +261,7 @@ impl Partition {
                 (record.state, record.reason) = Record::after(outcome);
                 record.attempts = u8::from(record.state == State::Due);
                 record.set_visit(self.order, at);
-                self.sieve.insert(op.doc, &record);
+                self.sieve.insert_new(op.doc, &record);
                 self.settle_visit(op, host, None, record)
             }
         }

@@ -253,7 +253,7 @@ impl Partition {
             if self.in_flight.contains_key(&candidate.doc) {
                 continue;
             }
-            if let Some(record) = self.sieve.peek(candidate.doc)?
+            if let Some(record) = self.sieve.peek_twice(candidate.doc)?
                 && record.state == State::Due
                 && record.place(self.order) == candidate.place
             {

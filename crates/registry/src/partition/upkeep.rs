@@ -244,8 +244,10 @@ impl Partition {
                 write = self.is_nearly_full() || self.upkeep.log_bytes >= log_bytes;
             }
         }
-        if pending > INLINE_OPS && (write || hungry) {
-            // To be written afterwards.
+        let many = pending >= self.limits.pending_ops / 3 * 2
+            || self.sieve.pending.bytes() >= self.limits.pending_bytes / 3 * 2;
+        if pending > INLINE_OPS && (many || write || hungry) {
+            // Before the limit, so that nobody has to wait; what is to be written is written afterwards.
             self.start_join()?;
             return Ok(false);
         }

@@ -274,10 +274,11 @@ fn tables_stay_few_however_often_a_crawl_is_stopped() {
             partition.apply(seq, &entry).unwrap();
         }
         crawl.opened.logs.sync().unwrap();
-        for mut partition in std::mem::take(&mut crawl.opened.partitions) {
+        for partition in &mut crawl.opened.partitions {
             partition.flush().unwrap();
         }
-        crawl.opened.logs.close().unwrap();
+        let opened = crawl.opened;
+        opened.logs.close(opened.partitions).unwrap();
         most = most.max(count_files(dir.path(), ".tbl"));
     }
     // Up to eight of each kind, and what a merge had begun or made superfluous.
