@@ -20,6 +20,11 @@ const OCCUPIED: u8 = 4;
 const CHANGED: u8 = 8;
 /// `mark` is a score.
 const SCORED: u8 = 16;
+/// How many times changes were taken since its own last one, in the upper bits.
+const AGE: u8 = 7 << AGE_SHIFT;
+const AGE_SHIFT: u32 = 5;
+/// Fewer links than this do not keep a record in RAM that has not changed.
+const LEAST_LINKS_TO_STAY: u32 = 2;
 
 /// A record and its document in 32 bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,6 +100,11 @@ impl Slot {
         }
     }
 
+    /// It may stay once more without a change.
+    fn is_young(&self) -> bool {
+        self.flags & AGE != AGE
+    }
+
     pub(crate) fn put(&mut self, record: &Record) {
         *self = Self::new(self.doc, record, self.flags & !(STATE | SCORED));
     }
@@ -119,15 +129,19 @@ pub(crate) struct Recent {
     homes: usize,
     /// Doubling ends here, so that RAM does not pass what it was planned to be.
     planned_homes: usize,
+    /// Records that may stay when changes are taken, so that there is room for new ones.
+    planned_stay: usize,
     records: usize,
     changed: usize,
 }
 
 impl Recent {
-    /// Grows as needed, and beyond `records` as well.
-    pub(crate) fn planned_for(records: usize) -> Self {
+    /// Grows as needed, and beyond `records` as well. When changes are taken, `stay` records may stay, and
+    /// more only where more have changed.
+    pub(crate) fn planned_for(records: usize, stay: usize) -> Self {
         Self {
             planned_homes: Self::slots_for(records),
+            planned_stay: stay,
             ..Self::default()
         }
     }
@@ -188,24 +202,47 @@ impl Recent {
         self.place(slot);
     }
 
-    /// All that changed since the last time, in order of documents. They stay, as unchanged; what
-    /// had not changed is dropped.
+    /// All that changed since the last time, in order of documents. They stay, as unchanged; of the others
+    /// those with the most links stay, as far as there is room, some times more.
     pub(crate) fn take_changed(&mut self) -> Vec<Slot> {
+        let spare = self.planned_stay.saturating_sub(self.changed);
+        let links = self.links_to_stay(spare);
         let mut changed = Vec::with_capacity(self.changed);
-        changed.extend(
-            self.slots
-                .iter()
-                .filter(|slot| slot.flags & CHANGED != 0)
-                .copied(),
-        );
-        self.records = changed.len();
+        let mut staying = Vec::with_capacity(self.changed + spare.min(self.records - self.changed));
+        for slot in self.iter() {
+            let flags = if slot.flags & CHANGED != 0 {
+                changed.push(*slot);
+                slot.flags & !(CHANGED | AGE)
+            } else if slot.is_young() && slot.count >= links {
+                slot.flags + (1 << AGE_SHIFT)
+            } else {
+                continue;
+            };
+            staying.push(Slot { flags, ..*slot });
+        }
+        self.records = staying.len();
         self.changed = 0;
         self.slots.clear();
-        self.lay_out(changed.iter().map(|slot| Slot {
-            flags: slot.flags & !CHANGED,
-            ..*slot
-        }));
+        self.lay_out(staying.into_iter());
         changed
+    }
+
+    /// The least number of links, a power of two, such that no more than `spare` unchanged records have as many.
+    fn links_to_stay(&self, spare: usize) -> u32 {
+        let mut with_bits = [0; u32::BITS as usize + 1];
+        let unchanged = self.iter().filter(|slot| slot.flags & CHANGED == 0);
+        for slot in unchanged.filter(|slot| slot.is_young()) {
+            with_bits[(u32::BITS - slot.count.leading_zeros()) as usize] += 1;
+        }
+        let (mut staying, mut least) = (0, u32::MAX);
+        for bits in (LEAST_LINKS_TO_STAY.ilog2() + 1..=u32::BITS).rev() {
+            staying += with_bits[bits as usize];
+            if staying > spare {
+                break;
+            }
+            least = 1 << (bits - 1);
+        }
+        least
     }
 
     /// All records, in order of documents.
@@ -312,7 +349,7 @@ mod tests {
 
     #[test]
     fn behaves_like_a_sorted_map_with_generations() {
-        let mut recent = Recent::planned_for(3_000);
+        let mut recent = Recent::planned_for(3_000, 0);
         let mut model: BTreeMap<u64, (Record, bool)> = BTreeMap::new();
         let mut random = 1u64;
         for round in 0..40_000u64 {
@@ -354,5 +391,42 @@ mod tests {
         }
         let all = recent.iter().map(|slot| (slot.doc(), slot.record()));
         assert!(all.eq(model.iter().map(|(&doc, (record, _))| (doc, *record))));
+    }
+
+    #[test]
+    fn what_is_much_linked_stays_for_some_time() {
+        const STAY: u64 = 600;
+        let mut recent = Recent::planned_for(3_000, STAY as usize);
+        let doc = |n: u64| n * 0x000d_1b71_758e_2196;
+        let linked = |n: u64| Record {
+            count: 1 << (n % 8),
+            ..record(n)
+        };
+        (0..1_000).for_each(|n| recent.insert(doc(n), &linked(n)));
+        assert_eq!(recent.take_changed().len(), 1_000);
+        // Some change, the others are there as long as they are linked to, and there is room.
+        let mut random = 1u64;
+        for round in 1..20 {
+            for n in (0..1_000).filter(|n| n % 50 == round % 50) {
+                let slot = recent.touch(doc(n));
+                assert!(slot.is_some() || n % 8 < 7 || round > 1);
+            }
+            let changed = recent.changed();
+            let staying = recent.take_changed().len();
+            assert_eq!(changed, staying);
+            assert!(recent.iter().count() <= STAY as usize);
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(7);
+            let n = random % 1_000;
+            if let Some(slot) = recent.get(doc(n)) {
+                assert_eq!(slot.record(), linked(n));
+            }
+            let kept = (0..1_000).filter(|&n| recent.get(doc(n)).is_some());
+            let most_linked = kept.filter(|n| n % 8 == 7).count();
+            match round {
+                1..7 => assert!(most_linked >= 120, "{most_linked} in round {round}"),
+                9.. => assert!(recent.iter().count() <= 200, "nothing is dropped"),
+                _ => {}
+            }
+        }
     }
 }

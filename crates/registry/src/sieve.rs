@@ -43,7 +43,10 @@ impl Sieve {
             fan_in: 4,
         };
         Ok(Self {
-            recent: Recent::planned_for(limits.recent_records),
+            recent: Recent::planned_for(
+                limits.recent_records,
+                limits.recent_records.saturating_sub(limits.changed_records),
+            ),
             runs: Runs::open(dir, kind, run_ids)?,
             pending: Pending::default(),
             lately: Vec::new(),

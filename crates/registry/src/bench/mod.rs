@@ -41,6 +41,8 @@ pub struct Row {
     pub cpu_us_per_observation: f64,
     /// What was left out for making the links and freeing them.
     pub making_us_per_observation: f64,
+    /// How many of them RAM had no answer for: their URLs were looked up on disk.
+    pub looked_up_share: f64,
     /// The longest that one partition kept its owner with its share of a commit (some 2,500
     /// observations), upkeep included.
     pub longest_batch_wall_ms: f64,
@@ -265,11 +267,13 @@ fn flush(opened: &mut Opened) -> Result<()> {
 fn measure(dir: &Path, opened: &Opened, observations: u64) -> Result<Row> {
     let urls: u64 = opened.partitions.iter().map(|p| p.stats().known).sum();
     let ram_bytes: usize = opened.partitions.iter().map(|p| p.ram_bytes()).sum();
+    let looked_up: u64 = opened.partitions.iter().map(|p| p.looked_up()).sum();
     Ok(Row {
         observations,
         urls,
         cpu_us_per_observation: 0.0,
         making_us_per_observation: 0.0,
+        looked_up_share: looked_up as f64 / observations as f64,
         longest_batch_wall_ms: 0.0,
         longest_batch_cpu_ms: 0.0,
         rss_bytes: peak_rss_bytes(),

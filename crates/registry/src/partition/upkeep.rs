@@ -44,6 +44,8 @@ pub(super) struct Upkeep {
     /// Log folded since the last freeze.
     log_bytes: u64,
     joining: Option<Joining>,
+    /// Operations looked up since the registry was opened.
+    looked_up: u64,
     work: Work,
     /// A merge of tables.
     pub(super) compaction: Option<Promise<Written>>,
@@ -99,6 +101,7 @@ impl Upkeep {
             next_file,
             log_bytes: 0,
             joining: None,
+            looked_up: 0,
             work: Work::Idle,
             compaction: None,
             uncommitted: None,
@@ -165,6 +168,11 @@ impl Partition {
     pub(super) fn is_merging(&self) -> bool {
         let idle = matches!(self.upkeep.work, Work::Idle);
         self.is_joining() || !idle || self.upkeep.compaction.is_some()
+    }
+
+    /// Operations on URLs that RAM could not answer for, since the registry was opened.
+    pub(crate) fn looked_up(&self) -> u64 {
+        self.upkeep.looked_up
     }
 
     pub(super) fn log_bytes(&self) -> u64 {
@@ -329,6 +337,7 @@ impl Partition {
     fn start_join(&mut self) -> Result<()> {
         let batch = std::mem::take(&mut self.sieve.pending);
         let (ops, bytes) = (batch.len(), batch.bytes());
+        self.upkeep.looked_up += ops as u64;
         let tables = self.sieve.runs.tables();
         let reader = &self.upkeep.mergers.reader;
         let joined = reader.start_job(move || join(&tables, batch))?;
@@ -343,6 +352,7 @@ impl Partition {
             return Ok(());
         }
         let batch = std::mem::take(&mut self.sieve.pending);
+        self.upkeep.looked_up += batch.len() as u64;
         let joined = join(&self.sieve.runs.tables(), batch)?;
         self.install_join(joined)
     }
