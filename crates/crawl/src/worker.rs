@@ -29,6 +29,8 @@ const SWEEP_EVERY_MS: u64 = 250;
 
 /// Deliveries folded before turns are looked after again.
 const FOLD_AT_ONCE: usize = 256;
+/// Entries are folded together until they have so many links.
+const LINKS_TOGETHER: usize = 100;
 
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
@@ -159,17 +161,29 @@ impl Worker {
         first: Option<Delivery>,
         inbox: &mut mpsc::Receiver<Delivery>,
     ) -> Result<bool, RegistryError> {
-        let mut deliveries: Vec<Delivery> = first.into_iter().collect();
-        let mut ended = false;
-        while deliveries.len() < FOLD_AT_ONCE && !ended {
+        let mut together: Vec<Delivery> = first.into_iter().collect();
+        let mut links = 0;
+        for _ in 0..FOLD_AT_ONCE {
             match inbox.try_recv() {
-                Ok(delivery) => deliveries.push(delivery),
+                Ok(delivery) => {
+                    links += delivery.entry.links().len();
+                    together.push(delivery);
+                }
                 Err(mpsc::error::TryRecvError::Empty) => break,
-                Err(mpsc::error::TryRecvError::Disconnected) => ended = true,
+                Err(mpsc::error::TryRecvError::Disconnected) => {
+                    self.apply(&together)?;
+                    return Ok(true);
+                }
+            }
+            // Entries with many links are large, and gain nothing by waiting for others.
+            if links >= LINKS_TOGETHER {
+                self.apply(&together)?;
+                together.clear();
+                links = 0;
             }
         }
-        self.apply(&deliveries)?;
-        Ok(ended)
+        self.apply(&together)?;
+        Ok(false)
     }
 
     fn apply(&self, deliveries: &[Delivery]) -> Result<(), RegistryError> {

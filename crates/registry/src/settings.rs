@@ -14,7 +14,7 @@ pub struct RegistrySettings {
     /// RAM for records, pending links, frontier entries and news of hosts, of all partitions
     /// together. Filters come on top as URLs become known, 1.3 bytes for each, up to this again (with
     /// more URLs than that, some tables have none, and new URLs are looked up in them on disk); so do
-    /// sparse indexes (16 to 24 bytes for each 2 KB of table), the host queue (`hosts_in_ram`, 50
+    /// sparse indexes (16 to 24 bytes for each 4 KB of table), the host queue (`hosts_in_ram`, 50
     /// bytes each) and some 2 MB of buffers a partition.
     pub memory_bytes: u64,
     /// A checkpoint is written when a partition has folded this much log since the last.

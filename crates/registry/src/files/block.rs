@@ -6,7 +6,7 @@ use crate::wire::{put_u64, put_varint, varint_at};
 use std::ops::Range;
 
 /// A block is full when its entries take this many bytes.
-const FULL_BYTES: usize = 2 << 10;
+const FULL_BYTES: usize = 4 << 10;
 /// There is a jump to one entry in so many.
 const ENTRIES_PER_JUMP: usize = 16;
 const COUNT_BYTES: usize = 2;
