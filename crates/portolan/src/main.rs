@@ -1,7 +1,8 @@
 //! The `portolan` binary: what the user typed becomes what the rooms need.
 //!
 //! Layout: `arguments`, `arguments_bench` and `arguments_graph` (the command line), `commands/` (one file for each command), `terminal`
-//! (progress and figures for people), `output` (what is said, and where), `failure` (one sentence and an exit code).
+//! (progress and figures for people), `output` (what is said, and where), `failure` (one sentence and an exit code), `memory` (what
+//! the allocator is told).
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
@@ -10,6 +11,7 @@ mod arguments_bench;
 mod arguments_graph;
 mod commands;
 mod failure;
+mod memory;
 mod output;
 mod terminal;
 
@@ -19,6 +21,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 fn main() -> ExitCode {
+    memory::give_large_buffers_back();
     let arguments = match arguments::Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() => {

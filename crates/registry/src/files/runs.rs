@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A table is rewritten with what is newer when it is less than this many times as large.
-const GROWTH: u64 = 1;
+const GROWTH: u64 = 2;
 /// A merge looks this often whether it is still wanted.
 const ENTRIES_BETWEEN_LOOKS: u64 = 1 << 12;
 /// Keys whose filters are looked at together.
