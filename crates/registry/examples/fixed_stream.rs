@@ -16,7 +16,7 @@ const HOST_URLS: u64 = 200;
 const NEW_ONE_IN: u64 = 4;
 /// Turns of each partition between two commits.
 const TURNS: usize = 3;
-/// Commits after which everything is merged. Left to itself the registry merges beside the fold, when
+/// Commits after which what is new is written, and merges are waited for. Left to itself the registry merges beside the fold, when
 /// the threads happen to be ready for it, and counts would differ by 3 %.
 const MERGE_COMMITS: u64 = 20;
 
@@ -60,6 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             opened.logs.sync()?;
             for partition in &mut opened.partitions {
                 partition.flush()?;
+                partition.finish_merge()?;
             }
         }
     }

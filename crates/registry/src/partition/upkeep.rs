@@ -151,6 +151,12 @@ impl Partition {
         self.finish_work()
     }
 
+    /// Waits for a merge under way, for who counts what it costs.
+    pub fn finish_merge(&mut self) -> Result<()> {
+        self.finish_join()?;
+        self.finish_compaction()
+    }
+
     fn has_tables_beyond(&self, number: usize) -> bool {
         let tables = [&self.sieve.runs, &self.frontier.runs, &self.hosts.runs];
         tables.iter().any(|runs| runs.len() > number)
