@@ -162,7 +162,7 @@ impl Worker {
         inbox: &mut mpsc::Receiver<Delivery>,
     ) -> Result<bool, RegistryError> {
         let mut together: Vec<Delivery> = first.into_iter().collect();
-        let mut links = 0;
+        let mut links: usize = together.iter().map(|one| one.entry.links().len()).sum();
         for _ in 0..FOLD_AT_ONCE {
             match inbox.try_recv() {
                 Ok(delivery) => {

@@ -92,8 +92,8 @@ pub(super) fn entries_end(block: &[u8], shape: Shape) -> Option<usize> {
     block.len().checked_sub(COUNT_BYTES + jumps)
 }
 
-/// The last jump whose entry is not after `key` and starts after `from`: the key before that entry, and
-/// where it starts. `end` is where the entries end.
+/// The last jump over keys that are all less than `key`, if it leads beyond `from`: the last key that it jumps
+/// over, and where the next entry starts. `end` is where the entries end.
 pub(super) fn last_jump_before(
     block: &[u8],
     (from, end): (usize, usize),

@@ -177,7 +177,8 @@ impl Partition {
             if together == 0 {
                 break;
             }
-            self.sieve.warm(&docs[..docs.len().min(LINKS_TOGETHER)]);
+            // The last entry begins before this many links: the first of its own are among them, too.
+            self.sieve.warm(&docs[..docs.len().min(2 * LINKS_TOGETHER)]);
             let mut docs_left = &docs[..];
             for (seq, entry) in entries.by_ref().take(together) {
                 let (own, others) = docs_left.split_at(entry.links().len());
