@@ -1,8 +1,9 @@
 //! One partition: a deterministic fold of its log (`fold`), turns for whoever crawls it (`turns`),
-//! and the work of getting both to disk (`upkeep`, `compaction`).
+//! lookups of what is not in RAM (`joins`), and the work of getting all to disk (`upkeep`, `compaction`).
 
 mod compaction;
 mod fold;
+mod joins;
 mod turns;
 mod upkeep;
 

@@ -1,6 +1,6 @@
-//! Getting the state to disk without stopping the crawl: looking up pending operations, writing
-//! what is in RAM to tables, committing checkpoints. Long work is the merge threads'; a partition has
-//! at most one lookup and one writing under way, beside a merge of tables (`compaction`).
+//! Getting the state to disk without stopping the crawl: writing what is in RAM to tables, committing
+//! checkpoints. Long work is the merge threads'; a partition has at most one writing under way, beside a
+//! lookup (`joins`) and a merge of tables (`compaction`).
 
 use crate::error::{At, RegistryError, Result};
 use crate::files::{Consumed, RunsWritten, sync_dir};
@@ -10,8 +10,9 @@ use crate::log::Durable;
 use crate::manifest::Manifest;
 use crate::merger::{Mergers, Promise};
 use crate::partition::Partition;
+use crate::partition::joins::Joining;
 use crate::settings::Limits;
-use crate::sieve::{Joined, join, records_source};
+use crate::sieve::records_source;
 use std::collections::HashMap;
 use std::fs;
 use std::io;
@@ -24,8 +25,6 @@ const INLINE_OPS: usize = 1024;
 const MAX_TABLES: usize = 32;
 /// With more than this, a clean stop waits for them to be merged.
 const TABLES_AT_REST: usize = 8;
-/// Operations whose records are fetched from RAM together.
-const OPS_TOGETHER: usize = 8;
 
 /// What `tend` did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -43,9 +42,9 @@ pub(super) struct Upkeep {
     pub(super) next_file: u64,
     /// Log folded since the last freeze.
     log_bytes: u64,
-    joining: Option<Joining>,
+    pub(super) joining: Option<Joining>,
     /// Operations looked up since the registry was opened.
-    looked_up: u64,
+    pub(super) looked_up: u64,
     work: Work,
     /// A merge of tables.
     pub(super) compaction: Option<Promise<Written>>,
@@ -53,14 +52,6 @@ pub(super) struct Upkeep {
     uncommitted: Option<Checkpoint>,
     /// Tables that no checkpoint will name again.
     obsolete: Vec<PathBuf>,
-}
-
-/// Finding the records of pending operations.
-#[derive(Debug)]
-struct Joining {
-    ops: usize,
-    bytes: usize,
-    joined: Promise<Joined>,
 }
 
 #[derive(Debug)]
@@ -162,23 +153,9 @@ impl Partition {
         tables.iter().any(|runs| runs.len() > number)
     }
 
-    pub(super) fn pending_ops(&self) -> usize {
-        let joining = self.upkeep.joining.as_ref();
-        joining.map_or(0, |joining| joining.ops) + self.sieve.pending.len()
-    }
-
-    pub(super) fn is_joining(&self) -> bool {
-        self.upkeep.joining.is_some()
-    }
-
     pub(super) fn is_merging(&self) -> bool {
         let idle = matches!(self.upkeep.work, Work::Idle);
         self.is_joining() || !idle || self.upkeep.compaction.is_some()
-    }
-
-    /// Operations on URLs that RAM could not answer for, since the registry was opened.
-    pub(crate) fn looked_up(&self) -> u64 {
-        self.upkeep.looked_up
     }
 
     pub(super) fn log_bytes(&self) -> u64 {
@@ -208,18 +185,6 @@ impl Partition {
             if self.has_tables_beyond(MAX_TABLES) {
                 self.finish_compaction()?;
             }
-        }
-        Ok(())
-    }
-
-    /// Pending operations have reached their limit.
-    pub(super) fn relieve(&mut self) -> Result<()> {
-        if self.read_only {
-            return self.join_all_inline();
-        }
-        self.finish_join()?;
-        if !self.sieve.pending.is_empty() {
-            self.start_join()?;
         }
         Ok(())
     }
@@ -274,17 +239,6 @@ impl Partition {
         Ok(pending > 0 && (write || hungry))
     }
 
-    /// Carries out what has been looked up.
-    fn poll_join(&mut self) -> Result<bool> {
-        let joining = self.upkeep.joining.as_ref();
-        let Some(joined) = joining.and_then(|joining| joining.joined.poll()) else {
-            return Ok(false);
-        };
-        self.upkeep.joining = None;
-        self.install_join(joined?)?;
-        Ok(true)
-    }
-
     /// Installs what is finished.
     fn poll_work(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.upkeep.work, Work::Idle) {
@@ -311,15 +265,6 @@ impl Partition {
         Ok(())
     }
 
-    /// Waits for the lookup under way and carries out what it was for.
-    fn finish_join(&mut self) -> Result<()> {
-        if let Some(joining) = self.upkeep.joining.take() {
-            let joined = joining.joined.wait()?;
-            self.install_join(joined)?;
-        }
-        Ok(())
-    }
-
     /// Waits for the writing under way and installs it.
     fn finish_work(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.upkeep.work, Work::Idle) {
@@ -335,64 +280,6 @@ impl Partition {
             Work::Committing { seq, done } => {
                 done.wait()?;
                 self.install_commit(seq);
-            }
-        }
-        Ok(())
-    }
-
-    fn start_join(&mut self) -> Result<()> {
-        let batch = std::mem::take(&mut self.sieve.pending);
-        let (ops, bytes) = (batch.len(), batch.bytes());
-        self.upkeep.looked_up += ops as u64;
-        let tables = self.sieve.runs.tables();
-        let reader = &self.upkeep.mergers.reader;
-        let joined = reader.start_job(move || join(&tables, batch))?;
-        self.upkeep.joining = Some(Joining { ops, bytes, joined });
-        Ok(())
-    }
-
-    /// Looks pending operations up and carries them out.
-    pub(crate) fn join_all_inline(&mut self) -> Result<()> {
-        self.finish_join()?;
-        if self.sieve.pending.is_empty() {
-            return Ok(());
-        }
-        let batch = std::mem::take(&mut self.sieve.pending);
-        self.upkeep.looked_up += batch.len() as u64;
-        let joined = join(&self.sieve.runs.tables(), batch)?;
-        self.install_join(joined)
-    }
-
-    /// By document, so that records in RAM are gone through in order.
-    fn install_join(&mut self, joined: Joined) -> Result<()> {
-        let Joined {
-            batch,
-            by_doc,
-            found,
-        } = joined;
-        let mut found = found.iter().peekable();
-        for together in by_doc.chunks(OPS_TOGETHER) {
-            let docs = together.iter().map(|&op| batch.doc(op));
-            self.sieve.warm_homes(docs);
-            for &number in together {
-                let op = batch.op(number);
-                if let Some((doc, record)) = found.next_if(|(doc, _)| *doc <= op.doc) {
-                    self.sieve.insert_found(*doc, record);
-                }
-                self.act(&op, false)?;
-            }
-        }
-        // Operations that came meanwhile on the same URLs need not wait any longer.
-        self.retry_pending()
-    }
-
-    /// What operations wait for has changed. Those that need not wait any longer must not be
-    /// overtaken by later ones on the same URL, which would not wait either.
-    fn retry_pending(&mut self) -> Result<()> {
-        let later = std::mem::take(&mut self.sieve.pending);
-        for op in later.iter() {
-            if !self.act(&op, true)? {
-                self.sieve.pending.push(&op);
             }
         }
         Ok(())
