@@ -9,6 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::{self, JoinHandle};
 
+/// A quarter of a share of a processor that others want as well: whoever crawls, looks up or writes is waited for.
+const PATIENT_NICE: i32 = 6;
+
+const NICEST: i32 = 19;
+
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Handles. When all are gone, what was begun is finished and the threads end, and who drops the last
@@ -33,15 +38,15 @@ struct Threads {
 impl Mergers {
     pub(crate) fn start(lock: Option<Arc<DirLock>>) -> std::io::Result<Self> {
         let mut handles = Vec::new();
-        let mut start = |name| {
-            let (merger, handle) = Merger::start(name)?;
+        let mut start = |name, nice| {
+            let (merger, handle) = Merger::start(name, nice)?;
             handles.push(handle);
             std::io::Result::Ok(merger)
         };
         Ok(Self {
-            reader: start("registry-read")?,
-            writer: start("registry-write")?,
-            patient: start("registry-merge")?,
+            reader: start("registry-read", 0)?,
+            writer: start("registry-write", 0)?,
+            patient: start("registry-merge", PATIENT_NICE)?,
             threads: Arc::new(Threads {
                 stopping: Arc::default(),
                 handles,
@@ -80,11 +85,12 @@ pub(crate) struct Promise<T> {
 }
 
 impl Merger {
-    fn start(name: &str) -> std::io::Result<(Self, JoinHandle<()>)> {
+    fn start(name: &str, nice: i32) -> std::io::Result<(Self, JoinHandle<()>)> {
         let (jobs, inbox) = channel::<Job>();
         let handle = thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
+                give_way(nice);
                 for job in inbox {
                     job();
                 }
@@ -106,6 +112,19 @@ impl Merger {
             .map_err(|_| RegistryError::MergerDied)?;
         Ok(Promise { result })
     }
+}
+
+/// Others go first when processors are scarce, by so many steps.
+fn give_way(nice: i32) {
+    #[cfg(target_os = "linux")]
+    if nice > 0 {
+        use rustix::process::{getpriority_process, setpriority_process};
+        // The calling thread's alone. Where that is forbidden, it competes like any other.
+        let _ = getpriority_process(None)
+            .and_then(|now| setpriority_process(None, (now + nice).min(NICEST)));
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = nice;
 }
 
 impl<T> Promise<T> {

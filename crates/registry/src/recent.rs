@@ -151,6 +151,10 @@ impl Recent {
         records.saturating_add(records / (FREE_ONE_IN - 1))
     }
 
+    pub(crate) fn records(&self) -> usize {
+        self.records
+    }
+
     pub(crate) fn changed(&self) -> usize {
         self.changed
     }

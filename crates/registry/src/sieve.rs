@@ -135,6 +135,11 @@ impl Sieve {
         black_box(sum);
     }
 
+    /// Records in RAM.
+    pub(crate) fn recent(&self) -> usize {
+        self.recent.records()
+    }
+
     /// Records that are newer than the tables.
     pub(crate) fn changed(&self) -> usize {
         self.recent.changed()

@@ -11,7 +11,6 @@ use crate::manifest::Manifest;
 use crate::merger::{Mergers, Promise};
 use crate::partition::Partition;
 use crate::partition::joins::Joining;
-use crate::settings::Limits;
 use crate::sieve::records_source;
 use std::collections::HashMap;
 use std::fs;
@@ -20,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// So many pending operations are looked up at once where they are, without the merge thread.
-const INLINE_OPS: usize = 1024;
+const INLINE_OPS: usize = 2048;
 /// With more tables of a kind than this, whoever applies entries waits for them to be merged.
 const MAX_TABLES: usize = 32;
 /// With more than this, a clean stop waits for them to be merged.
@@ -105,11 +104,11 @@ impl Partition {
     /// To be called in every loop: installs finished work, starts what is wanted. `hungry`: there is
     /// too little to do, so pending links are wanted now.
     pub fn tend(&mut self, hungry: bool) -> Result<Tended> {
-        self.poll_work()?;
+        let written = self.poll_work()?;
         let mut changed = self.poll_join()?;
-        if !self.is_joining() {
-            self.poll_compaction()?;
-            changed |= self.start_work(hungry)?;
+        // One thing at a time: each takes some milliseconds, for which nothing is fetched.
+        if !written && !changed && !self.is_joining() && !self.poll_compaction()? {
+            changed = self.start_work(hungry)?;
         }
         Ok(Tended {
             changed,
@@ -189,26 +188,25 @@ impl Partition {
         Ok(())
     }
 
+    /// No room: whoever applies entries has to wait.
     fn is_full(&self) -> bool {
-        self.fills(self.limits)
+        let records = self.sieve.recent() + self.limits.pending_ops;
+        records >= self.limits.recent_records || self.fills(9)
     }
 
-    /// Full before long: time to write, while nobody has to wait for it.
+    /// Time to write, early enough that it is done before RAM is full.
     fn is_nearly_full(&self) -> bool {
-        let limits = self.limits;
-        self.fills(Limits {
-            changed_records: limits.changed_records / 8 * 7,
-            frontier_entries: limits.frontier_entries / 8 * 7,
-            news_bytes: limits.news_bytes / 8 * 7,
-            ..limits
-        })
+        self.fills(7)
     }
 
-    fn fills(&self, limits: Limits) -> bool {
+    /// Is as much of anything in RAM as so many eighths of its limit?
+    fn fills(&self, eighths: usize) -> bool {
         // A snapshot has no limits, which are as large as numbers get.
-        self.sieve.changed().saturating_add(limits.pending_ops) >= limits.changed_records
-            || self.frontier.recent() >= limits.frontier_entries
-            || self.hosts.news_bytes() >= limits.news_bytes
+        let of = |limit: usize| (limit / 8).saturating_mul(eighths);
+        let pending = self.limits.pending_ops;
+        self.sieve.changed().saturating_add(pending) >= of(self.limits.changed_records)
+            || self.frontier.recent() >= of(self.limits.frontier_entries)
+            || self.hosts.news_bytes() >= of(self.limits.news_bytes)
     }
 
     /// Nothing is being looked up.
@@ -239,8 +237,8 @@ impl Partition {
         Ok(pending > 0 && (write || hungry))
     }
 
-    /// Installs what is finished.
-    fn poll_work(&mut self) -> Result<()> {
+    /// Installs what is finished; true if that were tables.
+    fn poll_work(&mut self) -> Result<bool> {
         match std::mem::replace(&mut self.upkeep.work, Work::Idle) {
             Work::Idle => {}
             Work::Writing {
@@ -248,7 +246,10 @@ impl Partition {
                 consumed,
                 written,
             } => match written.poll() {
-                Some(written) => self.install_write(manifest, consumed, written?)?,
+                Some(written) => {
+                    self.install_write(manifest, consumed, written?)?;
+                    return Ok(true);
+                }
                 None => {
                     self.upkeep.work = Work::Writing {
                         manifest,
@@ -262,7 +263,7 @@ impl Partition {
                 None => self.upkeep.work = Work::Committing { seq, done },
             },
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Waits for the writing under way and installs it.
