@@ -302,6 +302,9 @@ pub(crate) struct BenchFrontierArguments {
     /// Due URLs of each host
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) urls: u64,
+    /// URLs of each host that are visited first: a turn should cost the same afterwards
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) visited: u64,
     /// Turns of each kind that are measured
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub(crate) turns: u64,

@@ -1,13 +1,18 @@
 //! The sub-queues of all hosts: entries (host, place, document), the newest in RAM, the rest in
 //! sorted runs that are read a few entries at a time. Entries may be stale: whoever takes one asks
 //! the URL's record. Not when a host is due; that is the host queue's.
+//!
+//! How far a host's queue has been read is a *cut*: a place before which all there is has been taken. What is
+//! in RAM has none: what is taken leaves. The cut of hosts that had a turn lately is in RAM and holds for all runs; when RAM is
+//! written, it becomes an entry of the new run, and holds for the older ones. So a turn costs the same however
+//! many of its host's URLs have been taken before, and merges leave out what was.
 
 use crate::by_id::IdMap;
 use crate::error::{RegistryError, Result};
-use crate::files::{Consumed, Cursor, Key, Kind, Run, Runs, Shape};
+use crate::files::{Cursor, Joins, Key, Kind, Run, Runs, Shape, cut_of};
 use crate::settings::Limits;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::vec;
@@ -21,11 +26,13 @@ const ENTRIES: Shape = Shape {
 pub(crate) const FRONTIER_ENTRY_BYTES: usize = 22;
 /// A host's heap takes as much as this many entries.
 const HEAP_ENTRIES: usize = 2;
-/// Entries read ahead for a host that has no window to keep them in: what is left of them when its turn ends
-/// goes back to RAM's entries, and so to disk again.
+/// Entries read ahead for a host that has no window to keep them in: what is left of them when its turn ends is
+/// read again in its next.
 const PREFETCH_UNKEPT: usize = 4;
-/// RAM of one host's marks.
-const MARK_BYTES: usize = 96;
+/// The place of a run's cuts: no URL has it, as arrivals are counted from 1.
+const CUT: u64 = 0;
+/// RAM of one host's cut.
+pub(crate) const CUT_BYTES: usize = 32;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Candidate {
@@ -46,22 +53,28 @@ pub(crate) struct Frontier {
     pub(crate) runs: Runs,
     /// Entries of runs that were read ahead, for hosts in turn or lately so.
     windows: IdMap<Window>,
-    /// For a host and a source (run or frozen entries): the first place not read yet. A hint:
-    /// without it, entries are read again and found stale.
-    marks: IdMap<Vec<(u64, u64)>>,
+    /// For a host: the first place not read yet of runs and frozen entries. A hint: without it, entries are read again
+    /// and found stale.
+    cuts: IdMap<u64>,
     prefetch: usize,
     max_windows: usize,
-    max_marks: usize,
+    max_cuts: usize,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Frozen {
-    id: u64,
     queues: Arc<Queues>,
-    pub(crate) entries: usize,
+    /// How many are in the queues.
+    queued: usize,
+    /// They hold for all runs.
+    cuts: Arc<IdMap<u64>>,
 }
 
 impl Frozen {
+    pub(crate) fn entries(&self) -> usize {
+        self.queued + self.cuts.len()
+    }
+
     fn of_host(&self, host: u64) -> impl Iterator<Item = Candidate> {
         let queue = self.queues.get(&host).into_iter().flatten();
         queue.map(|Reverse(one)| *one)
@@ -80,7 +93,7 @@ impl Frontier {
         let kind = Kind {
             name: "due",
             shape: ENTRIES,
-            combine: None,
+            joins: Joins::Cuts,
             filter_bytes: limits.due_filter_bytes,
             // Filters tell hosts, of which there are fewer than entries.
             entries_per_filter_key: 4,
@@ -92,10 +105,10 @@ impl Frontier {
             frozen: None,
             runs: Runs::open(dir, kind, run_ids)?,
             windows: IdMap::default(),
-            marks: IdMap::default(),
+            cuts: IdMap::default(),
             prefetch: limits.prefetch_urls,
             max_windows: limits.windows,
-            max_marks: limits.marks,
+            max_cuts: limits.cuts,
         })
     }
 
@@ -113,6 +126,11 @@ impl Frontier {
         self.recent_entries + HEAP_ENTRIES * self.recent.len()
     }
 
+    /// Hosts that had a turn since RAM was written.
+    pub(crate) fn cuts(&self) -> usize {
+        self.cuts.len()
+    }
+
     pub(crate) fn ram_bytes(&self) -> usize {
         let ahead: usize = self
             .windows
@@ -120,11 +138,14 @@ impl Frontier {
             .map(|window| 64 + window.ahead.capacity() * size_of::<Candidate>())
             .sum();
         let frozen = self.frozen.as_ref();
-        let frozen = frozen.map_or(0, |f| f.entries + HEAP_ENTRIES * f.queues.len());
+        let (frozen, cuts) = frozen.map_or((0, 0), |frozen| {
+            let queued = frozen.queued + HEAP_ENTRIES * frozen.queues.len();
+            (queued, frozen.cuts.len())
+        });
         (self.recent() + frozen) * FRONTIER_ENTRY_BYTES
             + self.runs.ram_bytes()
             + ahead
-            + self.marks.len() * MARK_BYTES
+            + (self.cuts.len() + cuts) * CUT_BYTES
     }
 
     /// The host's best entry, which leaves the frontier.
@@ -173,36 +194,27 @@ impl Frontier {
         }
     }
 
-    /// What was read ahead goes back to RAM's entries: the marks have passed it.
+    /// What was read ahead but not taken is to be read again.
     pub(crate) fn close_window(&mut self, host: u64) {
-        if let Some(window) = self.windows.remove(&host) {
-            for candidate in window.ahead {
-                self.push(host, candidate.place, candidate.doc);
-            }
+        if let Some(window) = self.windows.remove(&host)
+            && let Some(first) = window.ahead.front()
+            && let Some(cut) = self.cuts.get_mut(&host)
+        {
+            *cut = first.place.min(*cut);
         }
     }
 
     /// Reads the next few entries of the host from frozen entries and runs, in queue order.
     fn refill(&mut self, host: u64) -> Result<()> {
-        if self.marks.len() >= self.max_marks {
-            let windows = &self.windows;
-            self.marks.retain(|host, _| windows.contains_key(host));
-        }
         let prefetch = if self.windows.len() > self.max_windows {
             self.prefetch.min(PREFETCH_UNKEPT)
         } else {
             self.prefetch
         };
-        let marks = self.marks.entry(host).or_default();
-        let mut sources = Vec::new();
-        let mut next_marks = Vec::new();
-        let start_of = |id: u64| {
-            let known = marks.iter().find(|(source, _)| *source == id);
-            known.map_or(0, |(_, place)| *place)
-        };
+        let mut cut = self.cuts.get(&host).copied().unwrap_or(CUT + 1);
+        let mut sources = Vec::with_capacity(self.runs.len() + 1);
         if let Some(frozen) = &self.frozen {
-            let start = start_of(frozen.id);
-            let unread = frozen.of_host(host).filter(|one| one.place >= start);
+            let unread = frozen.of_host(host).filter(|one| one.place >= cut);
             let mut unread: Vec<Candidate> = unread.collect();
             // A host may have all there are: so many are enough for now.
             if unread.len() > prefetch {
@@ -211,23 +223,30 @@ impl Frontier {
             }
             unread.sort_unstable();
             sources.push(Source::Frozen(unread.into_iter()));
-            next_marks.push((frozen.id, start));
+            let for_runs = frozen.cuts.get(&host).copied();
+            cut = cut.max(for_runs.unwrap_or(0));
         }
         for run in self.runs.iter() {
-            let start = start_of(run.id);
+            if !run.table.filter().may_hold(host) {
+                continue;
+            }
             let mut cursor = Cursor::new(run.table.clone());
-            let found = run.table.filter().may_hold(host) && cursor.seek((host, start))?;
-            sources.push(Source::Run {
-                cursor: found.then_some(cursor),
-                run,
-            });
-            next_marks.push((run.id, start));
+            let mut found = cursor.seek((host, CUT))?;
+            let for_older = match found && cursor.key() == (host, CUT) {
+                true => number(cursor.value(), run)?,
+                false => 0,
+            };
+            found = found && cursor.seek((host, cut))?;
+            if found && cursor.key().0 == host {
+                sources.push(Source::Run { cursor, run });
+            }
+            cut = cut.max(for_older);
         }
         let mut ahead = VecDeque::new();
         while ahead.len() < prefetch {
             let mut best: Option<(usize, Candidate)> = None;
             for (index, source) in sources.iter().enumerate() {
-                if let Some(candidate) = source.head(host)?
+                if let Some(candidate) = source.head()?
                     && best.is_none_or(|(_, other)| candidate < other)
                 {
                     best = Some((index, candidate));
@@ -236,12 +255,19 @@ impl Frontier {
             let Some((index, candidate)) = best else {
                 break;
             };
-            sources[index].advance()?;
-            next_marks[index].1 = candidate.place + 1;
+            if !sources[index].advance(host)? {
+                sources.swap_remove(index);
+            }
             ahead.push_back(candidate);
         }
         let drained = ahead.len() < prefetch;
-        *marks = next_marks;
+        if let Some(last) = ahead.back() {
+            if self.cuts.len() >= 2 * self.max_cuts {
+                // They should have been written long ago.
+                self.cuts.clear();
+            }
+            self.cuts.insert(host, last.place + 1);
+        }
         let window = self.windows.entry(host).or_default();
         window.ahead.extend(ahead);
         window.drained = drained;
@@ -250,11 +276,8 @@ impl Frontier {
 
     /// Everything in RAM becomes a source that the caller writes to a run, with `taken`: entries out of
     /// the frontier (host, place, document) whose fate is not known yet. Sorting is left to the writing.
-    pub(crate) fn freeze(
-        &mut self,
-        id: u64,
-        taken: impl Iterator<Item = (u64, u64, u64)>,
-    ) -> Frozen {
+    pub(crate) fn freeze(&mut self, taken: impl Iterator<Item = (u64, u64, u64)>) -> Frozen {
+        // What is frozen may stand before what was read ahead.
         let hosts: Vec<u64> = self.windows.keys().copied().collect();
         for host in hosts {
             self.close_window(host);
@@ -263,53 +286,17 @@ impl Frontier {
             self.push(host, place, doc);
         }
         let frozen = Frozen {
-            id,
             queues: Arc::new(std::mem::take(&mut self.recent)),
-            entries: std::mem::take(&mut self.recent_entries),
+            queued: std::mem::take(&mut self.recent_entries),
+            cuts: Arc::new(std::mem::take(&mut self.cuts)),
         };
         self.frozen = Some(frozen.clone());
         frozen
     }
 
     /// The frozen entries are in a run now, unless there were none.
-    pub(crate) fn thaw(&mut self, new_run: Option<u64>) {
-        if let Some(frozen) = self.frozen.take() {
-            self.replaced(&[frozen.id], new_run);
-        }
-    }
-
-    /// Sources whose entries are in a new run now.
-    pub(crate) fn replaced(&mut self, gone: &[u64], new_run: Option<u64>) {
-        self.marks.retain(|_, marks| {
-            let read = marks.iter().filter(|(id, _)| gone.contains(id));
-            let (sources, first) = (read.clone().count(), read.map(|mark| mark.1).min());
-            marks.retain(|(id, _)| !gone.contains(id));
-            // Where every source of the new run has been read at least so far, so has the run.
-            if let (Some(id), Some(place)) = (new_run, first)
-                && sources == gone.len()
-            {
-                marks.push((id, place));
-            }
-            !marks.is_empty()
-        });
-    }
-
-    /// What has been read of the runs, for a merge to leave out. To be asked when `freeze` has been
-    /// called: whatever was read is stale, or among the frozen entries, which are in every checkpoint
-    /// from then on.
-    pub(crate) fn consumed(&self) -> HashMap<u64, Consumed> {
-        let mut by_run: HashMap<u64, IdMap<u64>> = HashMap::new();
-        for (&host, marks) in &self.marks {
-            for &(id, place) in marks {
-                if place > 0 {
-                    by_run.entry(id).or_default().insert(host, place);
-                }
-            }
-        }
-        by_run
-            .into_iter()
-            .map(|(id, hosts)| (id, Arc::new(hosts)))
-            .collect()
+    pub(crate) fn thaw(&mut self) {
+        self.frozen = None;
     }
 
     /// All entries of a host, stale ones too, in order.
@@ -324,11 +311,11 @@ impl Frontier {
         }
         for run in self.runs.iter() {
             let mut cursor = Cursor::new(run.table.clone());
-            let mut more = cursor.seek((host, 0))?;
+            let mut more = cursor.seek((host, CUT + 1))?;
             while more && cursor.key().0 == host {
                 all.push(Candidate {
                     place: cursor.key().1,
-                    doc: doc_of(&cursor, run)?,
+                    doc: number(cursor.value(), run)?,
                 });
                 more = cursor.advance()?;
             }
@@ -341,8 +328,10 @@ impl Frontier {
 
 /// Frozen entries as a sorted source, for writing them to a run.
 pub(crate) fn frozen_source(frozen: Frozen) -> impl FnMut(&mut Vec<u8>) -> Option<Key> {
-    let mut hosts: Vec<u64> = frozen.queues.keys().copied().collect();
+    let queued = frozen.queues.keys().copied();
+    let mut hosts: Vec<u64> = queued.chain(frozen.cuts.keys().copied()).collect();
     hosts.sort_unstable();
+    hosts.dedup();
     let mut hosts = hosts.into_iter();
     let (mut host, mut next) = (0, 0);
     let mut queue: Vec<Candidate> = Vec::new();
@@ -352,6 +341,13 @@ pub(crate) fn frozen_source(frozen: Frozen) -> impl FnMut(&mut Vec<u8>) -> Optio
             next = 0;
             queue.clear();
             queue.extend(frozen.of_host(host));
+            // A cut, as if it were a document.
+            queue.extend(
+                frozen
+                    .cuts
+                    .get(&host)
+                    .map(|&doc| Candidate { place: CUT, doc }),
+            );
             queue.sort_unstable();
             queue.dedup();
         }
@@ -362,50 +358,134 @@ pub(crate) fn frozen_source(frozen: Frozen) -> impl FnMut(&mut Vec<u8>) -> Optio
     }
 }
 
+/// What there is of one host.
 enum Source<'a> {
     Frozen(vec::IntoIter<Candidate>),
-    Run {
-        cursor: Option<Cursor>,
-        run: &'a Run,
-    },
+    Run { cursor: Cursor, run: &'a Run },
 }
 
 impl Source<'_> {
-    fn head(&self, host: u64) -> Result<Option<Candidate>> {
+    fn head(&self) -> Result<Option<Candidate>> {
         match self {
             Source::Frozen(unread) => Ok(unread.as_slice().first().copied()),
-            Source::Run {
-                cursor: Some(cursor),
-                run,
-            } if cursor.key().0 == host => Ok(Some(Candidate {
+            Source::Run { cursor, run } => Ok(Some(Candidate {
                 place: cursor.key().1,
-                doc: doc_of(cursor, run)?,
+                doc: number(cursor.value(), run)?,
             })),
-            Source::Run { .. } => Ok(None),
         }
     }
 
-    fn advance(&mut self) -> Result<()> {
+    /// False if it has no more of the host.
+    fn advance(&mut self, host: u64) -> Result<bool> {
         match self {
             Source::Frozen(unread) => {
                 unread.next();
+                Ok(true)
             }
-            Source::Run { cursor, .. } => {
-                if let Some(open) = cursor
-                    && !open.advance()?
-                {
-                    *cursor = None;
-                }
-            }
+            Source::Run { cursor, .. } => Ok(cursor.advance()? && cursor.key().0 == host),
         }
-        Ok(())
     }
 }
 
-fn doc_of(cursor: &Cursor, run: &Run) -> Result<u64> {
-    let bytes: [u8; 8] = cursor
-        .value()
-        .try_into()
-        .map_err(|_| RegistryError::corrupt(run.table.path(), 0, "an entry is not a document"))?;
-    Ok(u64::from_le_bytes(bytes))
+/// A document, or the place of a cut.
+fn number(value: &[u8], run: &Run) -> Result<u64> {
+    cut_of(value)
+        .ok_or_else(|| RegistryError::corrupt(run.table.path(), 0, "an entry is not a document"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::RegistrySettings;
+    use std::sync::atomic::AtomicBool;
+
+    const HOST: u64 = 77;
+    const URLS: u64 = 1_000;
+
+    fn open(dir: &Path, run_ids: &[u64]) -> Frontier {
+        let limits = Limits::of(&RegistrySettings::default());
+        Frontier::open(dir, run_ids, &limits).unwrap()
+    }
+
+    /// Has what is in RAM written to a run.
+    fn write(frontier: &mut Frontier, id: u64) {
+        let frozen = frontier.freeze(std::iter::empty());
+        let plan = frontier.runs.plan(frozen.entries(), id);
+        let written = plan.write(frozen_source(frozen)).unwrap();
+        frontier.thaw();
+        frontier.runs.install(written);
+    }
+
+    fn merge(frontier: &mut Frontier, id: u64) {
+        let plan = frontier.runs.plan_compaction(id).unwrap();
+        let written = plan.merge(&AtomicBool::new(false)).unwrap();
+        frontier.runs.install(written);
+    }
+
+    fn take(frontier: &mut Frontier, number: u64) -> Vec<u64> {
+        let mut taken = || frontier.pop(HOST).unwrap().map(|candidate| candidate.doc);
+        (0..number).map_while(|_| taken()).collect()
+    }
+
+    #[test]
+    fn what_was_taken_is_not_read_again_after_a_stop() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut frontier = open(dir.path(), &[]);
+        // At places 1 to 1000, a neighbour on each side.
+        for doc in 1..=URLS {
+            frontier.push(HOST, doc, doc);
+            frontier.push(HOST - 1, doc, doc);
+            frontier.push(HOST + 1, doc, doc);
+        }
+        write(&mut frontier, 1);
+        let mut next = 1;
+        for id in 2..20 {
+            // Opened again, with nothing but the runs.
+            let ids = frontier.runs.ids();
+            frontier = open(dir.path(), &ids);
+            let taken = take(&mut frontier, 7);
+            assert_eq!(taken, (next..next + 7).collect::<Vec<_>>());
+            next += 7;
+            // What comes with a better place is taken first, and does not hide the rest.
+            if id % 4 == 0 {
+                frontier.push(HOST, 1, 5_000 + id);
+                write(&mut frontier, 100 + id);
+                assert_eq!(take(&mut frontier, 1), [5_000 + id]);
+            }
+            write(&mut frontier, id);
+        }
+        // A merge of the newer runs keeps the cut for the oldest.
+        merge(&mut frontier, 50);
+        assert_eq!(frontier.runs.len(), 2);
+        assert_eq!(take(&mut frontier, 2), [next, next + 1]);
+        frontier.close_window(HOST);
+        next += 2;
+        // One of all leaves out what was taken, and the cuts.
+        for doc in 1..=2 * URLS {
+            frontier.push(HOST + 2, doc, doc);
+        }
+        write(&mut frontier, 51);
+        merge(&mut frontier, 52);
+        let entries: u64 = frontier.runs.iter().map(|run| run.table.entries()).sum();
+        assert_eq!(frontier.runs.len(), 1);
+        assert_eq!(entries, 5 * URLS - (next - 1));
+        assert_eq!(take(&mut frontier, URLS), (next..=URLS).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_was_read_ahead_but_not_taken_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut frontier = open(dir.path(), &[]);
+        (1..=URLS).for_each(|doc| {
+            frontier.push(HOST, doc, doc);
+        });
+        write(&mut frontier, 1);
+        let mut taken = Vec::new();
+        while taken.len() < URLS as usize {
+            taken.extend(take(&mut frontier, 3));
+            frontier.close_window(HOST);
+            assert_eq!(frontier.recent(), 0, "entries went back to RAM");
+        }
+        assert_eq!(taken, (1..=URLS).collect::<Vec<_>>());
+    }
 }

@@ -1,6 +1,6 @@
 //! Settings of a registry, and what they come to for one partition.
 
-use crate::frontier::FRONTIER_ENTRY_BYTES;
+use crate::frontier::{CUT_BYTES, FRONTIER_ENTRY_BYTES};
 use crate::recent::{Recent, SLOT_BYTES};
 use portolan_model::Order;
 
@@ -61,7 +61,7 @@ pub(crate) struct Limits {
     pub(crate) hosts_in_ram: usize,
     pub(crate) prefetch_urls: usize,
     pub(crate) windows: usize,
-    pub(crate) marks: usize,
+    pub(crate) cuts: usize,
     pub(crate) known_filter_bytes: usize,
     pub(crate) due_filter_bytes: usize,
     pub(crate) host_filter_bytes: usize,
@@ -87,7 +87,8 @@ impl Limits {
             hosts_in_ram: (settings.hosts_in_ram / partitions).max(4),
             prefetch_urls: settings.prefetch_urls.max(1),
             windows: (percent(1) / 512).max(4),
-            marks: (percent(2) / 128).max(8),
+            // As many again may be on their way to disk.
+            cuts: (percent(2) / (2 * CUT_BYTES)).max(8),
             known_filter_bytes: percent(80),
             due_filter_bytes: percent(20),
             host_filter_bytes: percent(4),
@@ -107,7 +108,7 @@ impl Limits {
             hosts_in_ram: usize::MAX,
             prefetch_urls: 16,
             windows: 16,
-            marks: 16,
+            cuts: usize::MAX / 4,
             known_filter_bytes: 0,
             due_filter_bytes: 0,
             host_filter_bytes: 0,

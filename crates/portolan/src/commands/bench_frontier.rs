@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use portolan_crawl::report::{bytes, thousands};
-use portolan_registry::bench::{TurnsRow, run_turns};
+use portolan_registry::bench::{Filling, TurnsRow, run_turns};
 use serde_json::json;
 
 use super::bench::{load_average, scratch};
@@ -17,15 +17,23 @@ pub(crate) fn run(arguments: &BenchFrontierArguments) -> Result<ExitCode, Failur
             "--hosts, --urls and --turns must be at least 1",
         ));
     }
+    if arguments.visited >= arguments.urls {
+        return Err(Failure::usage("--visited must be less than --urls"));
+    }
     if !arguments.json {
         sayln!(
-            "    hosts     due URLs   µs CPU: picking a host   a turn without its URL   a URL   \
+            "    hosts     due URLs      visited   µs CPU: picking a host   a turn without its URL   a URL   \
              resident   load"
         );
     }
     for &hosts in &arguments.hosts {
         let dir = scratch(&format!("bench-frontier-{hosts}"))?;
-        let row = run_turns(&dir, hosts, arguments.urls, arguments.turns);
+        let filling = Filling {
+            hosts,
+            urls_per_host: arguments.urls,
+            visited_per_host: arguments.visited,
+        };
+        let row = run_turns(&dir, filling, arguments.turns);
         let _ = std::fs::remove_dir_all(&dir);
         tell(&row.map_err(Failure::failed)?, arguments.json);
     }
@@ -35,7 +43,7 @@ pub(crate) fn run(arguments: &BenchFrontierArguments) -> Result<ExitCode, Failur
 fn tell(row: &TurnsRow, as_json: bool) {
     if as_json {
         let value = json!({
-            "hosts": row.hosts, "urls": row.urls, "turns": row.turns,
+            "hosts": row.hosts, "urls": row.urls, "visited": row.visited, "turns": row.turns,
             "pick_us": row.pick_us, "turn_us": row.turn_us, "url_us": row.url_us,
             "rss_bytes": row.rss_bytes, "load_average": load_average(),
         });
@@ -43,9 +51,10 @@ fn tell(row: &TurnsRow, as_json: bool) {
         return;
     }
     sayln!(
-        "{:>9}  {:>11}   {:>23.2}   {:>22.2}   {:>5.2}   {:>8}   {:>4}",
+        "{:>9}  {:>11}  {:>11}   {:>23.2}   {:>22.2}   {:>5.2}   {:>8}   {:>4}",
         thousands(row.hosts),
         thousands(row.urls),
+        thousands(row.visited),
         row.pick_us,
         row.turn_us,
         row.url_us,

@@ -1,7 +1,8 @@
 //! What a turn costs: many hosts with due URLs, more than fit into RAM, and turns taken one after the
-//! other as crawling threads do.
+//! other as crawling threads do; also when many of their URLs have been visited before.
 
 use super::clock::{peak_rss_bytes, thread_cpu_us};
+use super::{DELAY_MS, take_turn as visit_one};
 use crate::error::Result;
 use crate::log::Entry;
 use crate::partition::Partition;
@@ -12,12 +13,25 @@ use std::path::Path;
 
 /// URLs committed together while the frontier is filled.
 const COMMIT_URLS: u64 = 20_000;
+/// Visits committed together.
+const COMMIT_VISITS: usize = 500;
+
+/// What to fill the frontier with.
+#[derive(Clone, Copy, Debug)]
+pub struct Filling {
+    pub hosts: u64,
+    pub urls_per_host: u64,
+    /// So many URLs of each host are visited before anything is measured.
+    pub visited_per_host: u64,
+}
 
 /// What was measured with one number of hosts.
 #[derive(Clone, Debug)]
 pub struct TurnsRow {
     pub hosts: u64,
+    /// Due.
     pub urls: u64,
+    pub visited: u64,
     pub turns: u64,
     /// CPU for picking the host that is due first and queueing it again.
     pub pick_us: f64,
@@ -29,35 +43,41 @@ pub struct TurnsRow {
     pub rss_bytes: u64,
 }
 
-/// Fills a registry in `dir` (which must be empty) with `hosts` hosts of `urls_per_host` due URLs
-/// each, and takes `turns` turns of each kind.
-pub fn run_turns(dir: &Path, hosts: u64, urls_per_host: u64, turns: u64) -> Result<TurnsRow> {
+/// Fills a registry in `dir` (which must be empty), and takes `turns` turns of each kind.
+pub fn run_turns(dir: &Path, filling: Filling, turns: u64) -> Result<TurnsRow> {
     let settings = RegistrySettings::default();
     let mut opened = Registry::open(dir, &settings, 0)?;
-    fill(&mut opened, hosts, urls_per_host)?;
+    let hosts = filling.hosts;
+    fill(&mut opened, hosts, filling.urls_per_host)?;
+    let visited = hosts * filling.visited_per_host.min(filling.urls_per_host);
+    let start_ms = visit(&mut opened, visited)? + 2 * DELAY_MS;
     let urls = opened.partitions.iter().map(|p| p.stats().due).sum();
     let partitions = &mut opened.partitions[..];
     // A turn a millisecond, and each host rests until half of the others have had theirs. Times only
     // grow, so that hosts of one measurement are due again in the next.
     let rest_ms = hosts / 2 + 1;
     let phase_ms = 2 * (turns + rest_ms);
-    let pick_us = each(partitions, turns, phase_ms, |partition, now_ms| {
+    let pick_us = each(partitions, turns, start_ms, |partition, now_ms| {
         partition.pick_and_requeue(now_ms, now_ms + rest_ms)
     })?;
-    let turn_us = each(partitions, turns, 2 * phase_ms, |partition, now_ms| {
-        take_turn(partition, now_ms, rest_ms, false)
-    })?;
+    let turn_us = each(
+        partitions,
+        turns,
+        start_ms + phase_ms,
+        |partition, now_ms| take_turn(partition, now_ms, rest_ms, false),
+    )?;
     // Nothing comes back: half of the URLs may be handed out.
     let turns_with_url = turns.min(urls / 2).max(1);
     let with_url_us = each(
         partitions,
         turns_with_url,
-        3 * phase_ms,
+        start_ms + 2 * phase_ms,
         |partition, now_ms| take_turn(partition, now_ms, rest_ms, true),
     )?;
     Ok(TurnsRow {
         hosts,
         urls,
+        visited,
         turns,
         pick_us,
         turn_us,
@@ -135,4 +155,36 @@ fn fill(opened: &mut Opened, hosts: u64, urls_per_host: u64) -> Result<()> {
         partition.flush()?;
     }
     Ok(())
+}
+
+/// Visits so many URLs, one of a host at a time. Returns what time it is then.
+fn visit(opened: &mut Opened, urls: u64) -> Result<u64> {
+    let mut batch: Vec<(PartitionId, Entry)> = Vec::new();
+    let (mut visited, mut now_ms) = (0, 0);
+    while visited < urls {
+        let before = visited;
+        for partition in &mut opened.partitions {
+            now_ms += 1;
+            if let Some(visit) = visit_one(partition, now_ms)? {
+                batch.push((partition.id(), visit));
+                visited += 1;
+            }
+        }
+        let none_is_due = visited == before;
+        if none_is_due {
+            // Now all are, if anything is folded.
+            now_ms += DELAY_MS;
+        }
+        if batch.len() >= COMMIT_VISITS || none_is_due || visited >= urls {
+            for delivery in opened.logs.commit(std::mem::take(&mut batch))? {
+                opened.partitions[usize::from(delivery.partition.0)]
+                    .apply(delivery.seq, &delivery.entry)?;
+            }
+            for partition in &mut opened.partitions {
+                partition.tend(none_is_due)?;
+            }
+        }
+    }
+    opened.logs.sync()?;
+    Ok(now_ms)
 }

@@ -6,7 +6,7 @@ pub mod clock;
 mod frontier;
 mod web;
 
-pub use frontier::{TurnsRow, run_turns};
+pub use frontier::{Filling, TurnsRow, run_turns};
 
 use crate::error::{At, Result};
 use crate::log::{Delivery, Entry};
@@ -26,6 +26,8 @@ use web::{Model, SyntheticWeb};
 const COMMIT_PAGES: usize = 500;
 /// One page in this many comes from a turn, with a visit.
 const VISIT_ONE_IN: usize = 10;
+/// Between two visits of a host.
+const DELAY_MS: u64 = 1_000;
 /// Up to here the model is kept.
 const CHECKED_OBSERVATIONS: u64 = 1_000_000;
 /// Where a row is reported, beside the end.
@@ -237,8 +239,8 @@ pub fn take_turn(partition: &mut Partition, now_ms: u64) -> Result<Option<Entry>
     };
     let pulse = Pulse {
         last_ms: now_ms,
-        not_before_ms: now_ms + 1_000,
-        delay_ms: 1_000,
+        not_before_ms: now_ms + DELAY_MS,
+        delay_ms: DELAY_MS as u32,
         failures: 0,
     };
     let visit = partition.next_url(turn.host)?.map(|due| Entry::Visit {

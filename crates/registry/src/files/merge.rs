@@ -1,11 +1,9 @@
 //! Reading several sorted sources as one, newest first where they share a key. Streams: holds one
 //! block a source.
 
-use crate::by_id::IdMap;
 use crate::error::{RegistryError, Result};
 use crate::files::{Cursor, Key};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Gives the next entry of a sorted source in RAM: its key, and its value by way of the buffer.
 pub(crate) type MemorySource = Box<dyn FnMut(&mut Vec<u8>) -> Option<Key> + Send>;
@@ -13,50 +11,30 @@ pub(crate) type MemorySource = Box<dyn FnMut(&mut Vec<u8>) -> Option<Key> + Send
 /// Makes one value of an older and a newer one of the same key; `None` if either is damaged.
 pub(crate) type Combine = fn(older: &[u8], newer: &[u8], out: &mut Vec<u8>) -> Option<()>;
 
-/// First key words whose entries before a second word are no longer wanted.
-pub(crate) type Consumed = Arc<IdMap<u64>>;
+/// How the entries of one key are made one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Joins {
+    /// The newest holds.
+    Newest,
+    Sum(Combine),
+    /// The newest holds, and a first key word may have a cut: an entry whose second word is 0. Its value, a number,
+    /// says from which second word on *older* sources are still wanted.
+    Cuts,
+}
+
+/// The value of a cut.
+pub(crate) fn cut_of(value: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(value.try_into().ok()?))
+}
 
 pub(crate) enum MergeInput {
     Memory(MemorySource),
-    Table {
-        cursor: Cursor,
-        path: PathBuf,
-        wanted: Wanted,
-    },
-}
-
-/// Which entries of a table are still wanted.
-#[derive(Default)]
-pub(crate) struct Wanted {
-    consumed: Option<Consumed>,
-    /// For the first key word met last: the first second word that is wanted.
-    last: (u64, u64),
-}
-
-impl Wanted {
-    pub(crate) fn all_but(consumed: Option<Consumed>) -> Self {
-        Self {
-            consumed,
-            last: (0, 0),
-        }
-    }
-
-    #[inline]
-    fn holds(&mut self, (hi, lo): Key) -> bool {
-        let Some(consumed) = &self.consumed else {
-            return true;
-        };
-        if self.last.0 != hi {
-            self.last = (hi, consumed.get(&hi).copied().unwrap_or(0));
-        }
-        lo >= self.last.1
-    }
+    Table { cursor: Cursor, path: PathBuf },
 }
 
 pub(crate) struct Merged {
     inputs: Vec<Input>,
-    /// `None`: the newest value is the value.
-    combine: Option<Combine>,
+    joins: Joins,
     /// The input whose entry was given last: it moves on when the next one is asked for, so that
     /// its value need not be copied.
     given: Option<usize>,
@@ -72,17 +50,20 @@ struct Input {
     key: Option<Key>,
     /// The value of a source in RAM; a cursor holds its own.
     value: Vec<u8>,
+    /// For a first key word: from which second word on its entries are wanted.
+    floor: Key,
 }
 
 impl Merged {
     /// `inputs` come newest first.
-    pub(crate) fn new(inputs: Vec<MergeInput>, combine: Option<Combine>) -> Result<Self> {
+    pub(crate) fn new(inputs: Vec<MergeInput>, joins: Joins) -> Result<Self> {
         let mut inputs: Vec<Input> = inputs
             .into_iter()
             .map(|source| Input {
                 source,
                 key: None,
                 value: Vec::new(),
+                floor: (0, 0),
             })
             .collect();
         for input in &mut inputs {
@@ -90,7 +71,7 @@ impl Merged {
         }
         Ok(Self {
             inputs,
-            combine,
+            joins,
             given: None,
             bound: None,
             value: Vec::new(),
@@ -104,6 +85,7 @@ impl Merged {
             input.advance()?;
             if let Some(key) = input.key
                 && self.bound.is_none_or(|bound| key < bound)
+                && !(key.1 == 0 && matches!(self.joins, Joins::Cuts))
             {
                 return Ok(Some((key, self.inputs[given].value())));
             }
@@ -119,7 +101,10 @@ impl Merged {
             self.given = None;
             return Ok(None);
         };
-        let combined = self.fold_older(newest, key)?;
+        let combined = match self.joins {
+            Joins::Cuts if key.1 == 0 => self.cut(key)?,
+            _ => self.fold_older(newest, key)?,
+        };
         self.given = Some(newest);
         let others = self.inputs.iter().enumerate();
         let others = others.filter(|(index, _)| *index != newest);
@@ -138,7 +123,7 @@ impl Merged {
             if self.inputs[older].key != Some(key) {
                 continue;
             }
-            if let Some(combine) = self.combine {
+            if let Joins::Sum(combine) = self.joins {
                 if !combined {
                     self.value.clear();
                     self.value.extend_from_slice(self.inputs[newest].value());
@@ -154,9 +139,43 @@ impl Merged {
         }
         Ok(combined)
     }
+
+    /// Passes over the cuts of a first key word, and what each cuts off in older inputs. The furthest goes into
+    /// `self.value`: it holds for what is older than all inputs.
+    fn cut(&mut self, key: Key) -> Result<bool> {
+        let mut furthest = 0;
+        for input in &mut self.inputs {
+            input.floor = (key.0, furthest);
+            if input.key == Some(key) {
+                let cut = cut_of(input.value()).ok_or_else(|| input.damaged())?;
+                furthest = furthest.max(cut);
+            }
+        }
+        self.value.clear();
+        self.value.extend_from_slice(&furthest.to_le_bytes());
+        // The newest that has the key moves on when the next entry is asked for.
+        let mut newest = true;
+        for input in &mut self.inputs {
+            if input.key == Some(key) && std::mem::take(&mut newest) {
+                continue;
+            }
+            while input.key == Some(key) || input.is_cut_off() {
+                input.advance()?;
+            }
+        }
+        Ok(true)
+    }
 }
 
 impl Input {
+    /// Is the current entry one that a newer cut says is not wanted?
+    #[inline]
+    fn is_cut_off(&self) -> bool {
+        let floor = self.floor;
+        self.key
+            .is_some_and(|(hi, lo)| hi == floor.0 && lo < floor.1)
+    }
+
     #[inline]
     fn value(&self) -> &[u8] {
         match &self.source {
@@ -167,21 +186,18 @@ impl Input {
 
     #[inline]
     fn advance(&mut self) -> Result<()> {
-        self.key = match &mut self.source {
-            MergeInput::Memory(next) => {
-                self.value.clear();
-                next(&mut self.value)
+        loop {
+            self.key = match &mut self.source {
+                MergeInput::Memory(next) => {
+                    self.value.clear();
+                    next(&mut self.value)
+                }
+                MergeInput::Table { cursor, .. } => cursor.advance()?.then(|| cursor.key()),
+            };
+            if !self.is_cut_off() {
+                return Ok(());
             }
-            MergeInput::Table { cursor, wanted, .. } => loop {
-                if !cursor.advance()? {
-                    break None;
-                }
-                if wanted.holds(cursor.key()) {
-                    break Some(cursor.key());
-                }
-            },
-        };
-        Ok(())
+        }
     }
 
     fn damaged(&self) -> RegistryError {
@@ -230,12 +246,12 @@ mod tests {
                 }
                 sources.push(source);
             }
-            for combine in [None, Some(append as Combine)] {
+            for joins in [Joins::Newest, Joins::Sum(append)] {
                 let mut expected: BTreeMap<Key, Vec<u8>> = BTreeMap::new();
                 for source in sources.iter().rev() {
                     for (key, value) in source {
                         let known = expected.entry(*key).or_default();
-                        if combine.is_none() {
+                        if matches!(joins, Joins::Newest) {
                             known.clear();
                         }
                         known.extend_from_slice(value);
@@ -243,7 +259,7 @@ mod tests {
                 }
                 let inputs = sources.iter();
                 let inputs = inputs.map(|one| source(one.clone().into_iter().collect()));
-                let mut merged = Merged::new(inputs.collect(), combine).unwrap();
+                let mut merged = Merged::new(inputs.collect(), joins).unwrap();
                 let mut found = BTreeMap::new();
                 while let Some((key, value)) = merged.next().unwrap() {
                     let last = found.keys().next_back();
@@ -254,5 +270,61 @@ mod tests {
                 assert!(merged.next().unwrap().is_none());
             }
         }
+    }
+
+    /// What is read of sources with cuts, one after the other: older entries before a newer cut are left out.
+    #[test]
+    fn cuts_leave_out_what_is_older_and_before_them() {
+        let mut random = 1u64;
+        let mut next = |below: u64| {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(7);
+            (random >> 33) % below
+        };
+        let (mut left_out, mut cuts_met) = (0, 0);
+        for round in 0..300 {
+            // Newest first.
+            let mut sources: Vec<BTreeMap<Key, u64>> = Vec::new();
+            for _ in 0..round % 6 {
+                let mut source = BTreeMap::new();
+                for _ in 0..next(60) {
+                    source.insert((next(5), 1 + next(30)), next(1 << 40));
+                }
+                for host in 0..5 {
+                    if next(3) == 0 {
+                        source.insert((host, 0), next(32));
+                    }
+                }
+                sources.push(source);
+            }
+            let mut expected: BTreeMap<Key, u64> = BTreeMap::new();
+            let mut floors: BTreeMap<u64, u64> = BTreeMap::new();
+            for source in &sources {
+                for (&(host, place), &value) in source.iter().filter(|(key, _)| key.1 > 0) {
+                    if place >= floors.get(&host).copied().unwrap_or(0) {
+                        expected.entry((host, place)).or_insert(value);
+                    } else {
+                        left_out += 1;
+                    }
+                }
+                for (&(host, _), &cut) in source.iter().filter(|(key, _)| key.1 == 0) {
+                    let floor = floors.entry(host).or_default();
+                    *floor = cut.max(*floor);
+                }
+            }
+            cuts_met += floors.len();
+            expected.extend(floors.into_iter().map(|(host, cut)| ((host, 0), cut)));
+
+            let inputs = sources.iter().map(|one| {
+                let bytes = |(&key, value): (&Key, &u64)| (key, value.to_le_bytes().to_vec());
+                source(one.iter().map(bytes).collect())
+            });
+            let mut merged = Merged::new(inputs.collect(), Joins::Cuts).unwrap();
+            let mut found = Vec::new();
+            while let Some((key, value)) = merged.next().unwrap() {
+                found.push((key, cut_of(value).unwrap()));
+            }
+            assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+        }
+        assert!(left_out > 1_000 && cuts_met > 500, "{left_out}, {cuts_met}");
     }
 }

@@ -3,8 +3,8 @@
 //! are left, and each entry is rewritten a logarithmic number of times.
 
 use crate::error::{RegistryError, Result};
-use crate::files::merge::{Combine, Consumed, MemorySource};
-use crate::files::{Cursor, Key, MergeInput, Merged, Shape, Table, TableWriter, Wanted};
+use crate::files::{Cursor, Joins, Key, MemorySource, MergeInput, Merged};
+use crate::files::{Shape, Table, TableWriter};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,8 +22,7 @@ const KEYS_TOGETHER: usize = 16;
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) shape: Shape,
-    /// `None`: the newest value is the value.
-    pub(crate) combine: Option<Combine>,
+    pub(crate) joins: Joins,
     /// Tables have filters as long as all of them together take no more RAM than this.
     pub(crate) filter_bytes: usize,
     /// A filter has room for one first key word in so many entries.
@@ -54,6 +53,8 @@ pub(crate) struct RunsPlan {
     kind: Kind,
     filter_keys: usize,
     inputs: Vec<Run>,
+    /// Nothing is older: cuts have nothing left to cut.
+    to_the_oldest: bool,
 }
 
 /// What came of it.
@@ -130,8 +131,8 @@ impl Runs {
     /// All tables as one, oldest and newest combined, with `memory` in front.
     pub(crate) fn scan(&self, memory: Option<MemorySource>) -> Result<Merged> {
         let memory = memory.into_iter().map(MergeInput::Memory);
-        let tables = self.tables.iter().map(|run| table_input(run, None));
-        Merged::new(memory.chain(tables).collect(), self.kind.combine)
+        let tables = self.tables.iter().map(table_input);
+        Merged::new(memory.chain(tables).collect(), self.kind.joins)
     }
 
     /// A table of what is new.
@@ -181,6 +182,7 @@ impl Runs {
             id,
             kind: self.kind,
             filter_keys: if fits { filter_keys } else { 0 },
+            to_the_oldest: inputs.len() == self.tables.len(),
             inputs,
         }
     }
@@ -196,18 +198,6 @@ impl Runs {
             self.compacting.clear();
         }
         obsolete
-    }
-}
-
-impl RunsWritten {
-    /// The new table's id; `None` if nothing was left to write.
-    pub(crate) fn id(&self) -> Option<u64> {
-        self.run.as_ref().map(|run| run.id)
-    }
-
-    /// Ids of the tables it was made from.
-    pub(crate) fn merged(&self) -> &[u64] {
-        &self.merged
     }
 }
 
@@ -227,18 +217,16 @@ impl RunsPlan {
         self.finish(writer)
     }
 
-    /// Merges the tables that the plan is for. `consumed` says, by run id, what need not be written again.
-    /// Gives up when `stopping`.
-    pub(crate) fn merge(
-        self,
-        consumed: impl Fn(u64) -> Option<Consumed>,
-        stopping: &AtomicBool,
-    ) -> Result<RunsWritten> {
-        let inputs = self.inputs.iter();
-        let inputs = inputs.map(|run| table_input(run, consumed(run.id)));
-        let mut source = Merged::new(inputs.collect(), self.kind.combine)?;
+    /// Merges the tables that the plan is for. Gives up when `stopping`.
+    pub(crate) fn merge(self, stopping: &AtomicBool) -> Result<RunsWritten> {
+        let inputs = self.inputs.iter().map(table_input);
+        let mut source = Merged::new(inputs.collect(), self.kind.joins)?;
+        let leave_cuts_out = self.to_the_oldest && matches!(self.kind.joins, Joins::Cuts);
         let mut writer = None;
         while let Some((key, value)) = source.next()? {
+            if leave_cuts_out && key.1 == 0 {
+                continue;
+            }
             let writer = self.writer(&mut writer)?;
             writer.push(key, value)?;
             if writer.entries().is_multiple_of(ENTRIES_BETWEEN_LOOKS)
@@ -275,11 +263,10 @@ impl RunsPlan {
     }
 }
 
-fn table_input(run: &Run, consumed: Option<Consumed>) -> MergeInput {
+fn table_input(run: &Run) -> MergeInput {
     MergeInput::Table {
         cursor: Cursor::new(run.table.clone()),
         path: run.table.path().to_path_buf(),
-        wanted: Wanted::all_but(consumed),
     }
 }
 

@@ -1,16 +1,14 @@
 //! Merging tables in the background, one merge of a partition at a time, while its owner goes on.
 
 use crate::error::Result;
-use crate::files::{Consumed, RunsPlan, sync_dir};
+use crate::files::{RunsPlan, sync_dir};
 use crate::merger::Promise;
 use crate::partition::Partition;
 use crate::partition::upkeep::Written;
-use std::collections::HashMap;
 
 impl Partition {
-    /// Has tables merged that have become too many. `consumed` must be of a state that is in every
-    /// checkpoint from now on.
-    pub(super) fn start_compaction(&mut self, consumed: &HashMap<u64, Consumed>) -> Result<()> {
+    /// Has tables merged that have become too many.
+    pub(super) fn start_compaction(&mut self) -> Result<()> {
         if self.upkeep.compaction.is_some() || self.read_only {
             return Ok(());
         }
@@ -22,14 +20,13 @@ impl Partition {
             return Ok(());
         }
         self.upkeep.next_file += 1;
-        let (dir, consumed) = (self.dir.clone(), consumed.clone());
+        let dir = self.dir.clone();
         let stopping = self.upkeep.mergers.stopping();
         let written = self.upkeep.mergers.patient.start_job(move || {
-            let merge = |plan: RunsPlan| plan.merge(|_| None, &stopping);
-            let merge_due = |plan: RunsPlan| plan.merge(|id| consumed.get(&id).cloned(), &stopping);
+            let merge = |plan: RunsPlan| plan.merge(&stopping);
             let written = Written {
                 known: known.map(merge).transpose()?,
-                due: due.map(merge_due).transpose()?,
+                due: due.map(merge).transpose()?,
                 hosts: hosts.map(merge).transpose()?,
             };
             sync_dir(&dir)?;
@@ -58,9 +55,6 @@ impl Partition {
     fn install_compaction(&mut self, written: Written) -> Result<()> {
         debug_assert!(!self.is_joining());
         self.upkeep.compaction = None;
-        if let Some(due) = &written.due {
-            self.frontier.replaced(due.merged(), due.id());
-        }
         self.install_tables(written)
     }
 }

@@ -3,7 +3,7 @@
 //! lookup (`joins`) and a merge of tables (`compaction`).
 
 use crate::error::{At, RegistryError, Result};
-use crate::files::{Consumed, RunsWritten, sync_dir};
+use crate::files::{RunsWritten, sync_dir};
 use crate::frontier::frozen_source;
 use crate::hosts::hosts_source;
 use crate::log::Durable;
@@ -12,7 +12,6 @@ use crate::merger::{Mergers, Promise};
 use crate::partition::Partition;
 use crate::partition::joins::Joining;
 use crate::sieve::records_source;
-use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -59,8 +58,6 @@ enum Work {
     Writing {
         /// All but the tables' ids.
         manifest: Box<Manifest>,
-        /// What had been read of the frontier's runs when the state was frozen.
-        consumed: HashMap<u64, Consumed>,
         written: Promise<Written>,
     },
     Committing {
@@ -206,6 +203,7 @@ impl Partition {
         let pending = self.limits.pending_ops;
         self.sieve.changed().saturating_add(pending) >= of(self.limits.changed_records)
             || self.frontier.recent() >= of(self.limits.frontier_entries)
+            || self.frontier.cuts() >= of(self.limits.cuts)
             || self.hosts.news_bytes() >= of(self.limits.news_bytes)
     }
 
@@ -241,21 +239,13 @@ impl Partition {
     fn poll_work(&mut self) -> Result<bool> {
         match std::mem::replace(&mut self.upkeep.work, Work::Idle) {
             Work::Idle => {}
-            Work::Writing {
-                manifest,
-                consumed,
-                written,
-            } => match written.poll() {
+            Work::Writing { manifest, written } => match written.poll() {
                 Some(written) => {
-                    self.install_write(manifest, consumed, written?)?;
+                    self.install_write(manifest, written?)?;
                     return Ok(true);
                 }
                 None => {
-                    self.upkeep.work = Work::Writing {
-                        manifest,
-                        consumed,
-                        written,
-                    };
+                    self.upkeep.work = Work::Writing { manifest, written };
                 }
             },
             Work::Committing { seq, done } => match done.poll() {
@@ -270,13 +260,9 @@ impl Partition {
     fn finish_work(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.upkeep.work, Work::Idle) {
             Work::Idle => {}
-            Work::Writing {
-                manifest,
-                consumed,
-                written,
-            } => {
+            Work::Writing { manifest, written } => {
                 let written = written.wait()?;
-                self.install_write(manifest, consumed, written)?;
+                self.install_write(manifest, written)?;
             }
             Work::Committing { seq, done } => {
                 done.wait()?;
@@ -308,14 +294,12 @@ impl Partition {
         .flatten()
         .collect();
         let file_id = self.upkeep.next_file;
-        // One for the tables, one for the frozen entries as a source of their own.
-        self.upkeep.next_file += 2;
+        self.upkeep.next_file += 1;
         let taken: Vec<_> = self.taken_entries().collect();
-        let frozen = self.frontier.freeze(file_id + 1, taken.into_iter());
+        let frozen = self.frontier.freeze(taken.into_iter());
         let (records, news) = (self.sieve.freeze(), self.hosts.freeze());
-        let consumed = self.frontier.consumed();
         let known = self.sieve.runs.plan(records.len(), file_id);
-        let due = self.frontier.runs.plan(frozen.entries, file_id);
+        let due = self.frontier.runs.plan(frozen.entries(), file_id);
         let hosts = self.hosts.runs.plan(news.len(), file_id);
         let dir = self.dir.clone();
         let written = self.upkeep.mergers.writer.start_job(move || {
@@ -342,22 +326,12 @@ impl Partition {
             ..Manifest::default()
         });
         self.upkeep.log_bytes = 0;
-        self.upkeep.work = Work::Writing {
-            manifest,
-            consumed,
-            written,
-        };
+        self.upkeep.work = Work::Writing { manifest, written };
         Ok(())
     }
 
-    fn install_write(
-        &mut self,
-        mut manifest: Box<Manifest>,
-        consumed: HashMap<u64, Consumed>,
-        written: Written,
-    ) -> Result<()> {
-        let due = written.due.as_ref().and_then(RunsWritten::id);
-        self.frontier.thaw(due);
+    fn install_write(&mut self, mut manifest: Box<Manifest>, written: Written) -> Result<()> {
+        self.frontier.thaw();
         self.hosts.thaw();
         self.install_tables(written)?;
         manifest.known_runs = self.sieve.runs.ids();
@@ -370,7 +344,7 @@ impl Partition {
             obsolete.extend(never_committed.obsolete);
         }
         self.upkeep.uncommitted = Some(Checkpoint { manifest, obsolete });
-        self.start_compaction(&consumed)
+        self.start_compaction()
     }
 
     pub(super) fn install_tables(&mut self, written: Written) -> Result<()> {
