@@ -2,10 +2,10 @@
 //! sorted runs that are read a few entries at a time. Entries may be stale: whoever takes one asks
 //! the URL's record. Not when a host is due; that is the host queue's.
 //!
-//! How far a host's queue has been read is a *cut*: a place before which all there is has been taken. What is
-//! in RAM has none: what is taken leaves. The cut of hosts that had a turn lately is in RAM and holds for all runs; when RAM is
-//! written, it becomes an entry of the new run, and holds for the older ones. So a turn costs the same however
-//! many of its host's URLs have been taken before, and merges leave out what was.
+//! How far a host's queue has been read is a *cut*: the first place not read yet. Those of hosts that had a turn
+//! lately are in RAM, and hold for all runs and for what is being written to one. When RAM is written, they become entries of the
+//! new run, and hold for the older ones. So a turn costs the same however many of its host's URLs have been taken
+//! before, and merges leave out what was.
 
 use crate::by_id::IdMap;
 use crate::error::{RegistryError, Result};
@@ -64,15 +64,16 @@ pub(crate) struct Frontier {
 #[derive(Debug, Clone)]
 pub(crate) struct Frozen {
     queues: Arc<Queues>,
-    /// How many are in the queues.
+    /// Entries in the queues.
     queued: usize,
     /// They hold for all runs.
     cuts: Arc<IdMap<u64>>,
 }
 
 impl Frozen {
-    pub(crate) fn entries(&self) -> usize {
-        self.queued + self.cuts.len()
+    /// At most so many have entries or a cut.
+    pub(crate) fn hosts(&self) -> usize {
+        self.queues.len() + self.cuts.len()
     }
 
     fn of_host(&self, host: u64) -> impl Iterator<Item = Candidate> {
@@ -84,7 +85,7 @@ impl Frozen {
 #[derive(Debug, Default)]
 struct Window {
     ahead: VecDeque<Candidate>,
-    /// Runs have no more for this host.
+    /// Runs and frozen entries have no more for this host.
     drained: bool,
 }
 
@@ -95,7 +96,7 @@ impl Frontier {
             shape: ENTRIES,
             joins: Joins::Cuts,
             filter_bytes: limits.due_filter_bytes,
-            // Filters tell hosts, of which there are fewer than entries.
+            // Filters tell hosts. A guess: there may be more with few entries, or cuts alone.
             entries_per_filter_key: 4,
             fan_in: 3,
         };
@@ -126,7 +127,7 @@ impl Frontier {
         self.recent_entries + HEAP_ENTRIES * self.recent.len()
     }
 
-    /// Hosts that had a turn since RAM was written.
+    /// Hosts that something was read for since RAM was written.
     pub(crate) fn cuts(&self) -> usize {
         self.cuts.len()
     }
@@ -410,7 +411,7 @@ mod tests {
     /// Has what is in RAM written to a run.
     fn write(frontier: &mut Frontier, id: u64) {
         let frozen = frontier.freeze(std::iter::empty());
-        let plan = frontier.runs.plan(frozen.entries(), id);
+        let plan = frontier.runs.plan(frozen.hosts(), id);
         let written = plan.write(frozen_source(frozen)).unwrap();
         frontier.thaw();
         frontier.runs.install(written);

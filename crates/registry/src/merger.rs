@@ -12,8 +12,6 @@ use std::thread::{self, JoinHandle};
 /// A quarter of a share of a processor that others want as well: whoever crawls, looks up or writes is waited for.
 const PATIENT_NICE: i32 = 6;
 
-const NICEST: i32 = 19;
-
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Handles. When all are gone, what was begun is finished and the threads end, and who drops the last
@@ -119,6 +117,7 @@ fn give_way(nice: i32) {
     #[cfg(target_os = "linux")]
     if nice > 0 {
         use rustix::process::{getpriority_process, setpriority_process};
+        const NICEST: i32 = 19;
         // The calling thread's alone. Where that is forbidden, it competes like any other.
         let _ = getpriority_process(None)
             .and_then(|now| setpriority_process(None, (now + nice).min(NICEST)));

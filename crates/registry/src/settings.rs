@@ -45,8 +45,8 @@ impl Default for RegistrySettings {
     }
 }
 
-/// One partition's share. Of changed records, frontier entries and news there may be an eighth more while they
-/// are being written.
+/// One partition's share. Of changed records, frontier entries, cuts and news there may be an eighth more before
+/// anybody waits for them to be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Records in RAM.

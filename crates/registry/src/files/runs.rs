@@ -25,7 +25,7 @@ pub(crate) struct Kind {
     pub(crate) joins: Joins,
     /// Tables have filters as long as all of them together take no more RAM than this.
     pub(crate) filter_bytes: usize,
-    /// A filter has room for one first key word in so many entries.
+    /// The filter of merged tables has room for one first key word in so many entries.
     pub(crate) entries_per_filter_key: usize,
     /// Fewer tables than this are not worth merging.
     pub(crate) fan_in: usize,
@@ -135,9 +135,10 @@ impl Runs {
         Merged::new(memory.chain(tables).collect(), self.kind.joins)
     }
 
-    /// A table of what is new.
-    pub(crate) fn plan(&self, entries: usize, id: u64) -> RunsPlan {
-        self.plan_for(Vec::new(), entries, id)
+    /// A table of what is new, with so many different first key words at most.
+    pub(crate) fn plan(&self, keys: usize, id: u64) -> RunsPlan {
+        // Small and one of several: with twice the room its filter errs a tenth as often.
+        self.plan_for(Vec::new(), keys.saturating_mul(2), id)
     }
 
     /// A merge of tables for the background, if there are any to merge and none are being merged.
@@ -160,17 +161,12 @@ impl Runs {
         }
         let inputs = self.tables[..count].to_vec();
         self.compacting = inputs.iter().map(|run| run.id).collect();
-        Some(self.plan_for(inputs, 0, id))
+        let entries: u64 = inputs.iter().map(|run| run.table.entries()).sum();
+        let keys = (entries as usize).div_ceil(self.kind.entries_per_filter_key);
+        Some(self.plan_for(inputs, keys, id))
     }
 
-    fn plan_for(&self, inputs: Vec<Run>, fresh_entries: usize, id: u64) -> RunsPlan {
-        let merged: u64 = inputs.iter().map(|run| run.table.entries()).sum();
-        let entries = fresh_entries.saturating_add(merged as usize);
-        let mut filter_keys = entries.div_ceil(self.kind.entries_per_filter_key);
-        if merged == 0 {
-            // Small and one of several: with twice the room it errs a tenth as often.
-            filter_keys *= 2;
-        }
+    fn plan_for(&self, inputs: Vec<Run>, filter_keys: usize, id: u64) -> RunsPlan {
         let kept = self.tables.iter();
         let kept: usize = kept
             .filter(|run| inputs.iter().all(|input| input.id != run.id))

@@ -9,7 +9,7 @@ use crate::partition::upkeep::Written;
 impl Partition {
     /// Has tables merged that have become too many.
     pub(super) fn start_compaction(&mut self) -> Result<()> {
-        if self.upkeep.compaction.is_some() || self.read_only {
+        if self.is_compacting() || self.read_only {
             return Ok(());
         }
         let id = self.upkeep.next_file;
@@ -38,11 +38,15 @@ impl Partition {
 
     /// Nothing may be being looked up: operations that are must not be overtaken by those that other
     /// filters would let through.
-    pub(super) fn poll_compaction(&mut self) -> Result<bool> {
+    pub(super) fn poll_compaction(&mut self) -> Result<()> {
         match self.upkeep.compaction.as_ref().and_then(Promise::poll) {
-            None => Ok(false),
-            Some(written) => self.install_compaction(written?).map(|()| true),
+            None => Ok(()),
+            Some(written) => self.install_compaction(written?),
         }
+    }
+
+    pub(super) fn is_compacting(&self) -> bool {
+        self.upkeep.compaction.is_some()
     }
 
     pub(super) fn finish_compaction(&mut self) -> Result<()> {

@@ -19,7 +19,8 @@ use std::sync::Arc;
 
 /// So many pending operations are looked up at once where they are, without the merge thread.
 const INLINE_OPS: usize = 2048;
-/// With more tables of a kind than this, whoever applies entries waits for them to be merged.
+/// With more tables of a kind than this, none is written before RAM is full, and whoever applies entries then waits
+/// for them to be merged.
 const MAX_TABLES: usize = 32;
 /// With more than this, a clean stop waits for them to be merged.
 const TABLES_AT_REST: usize = 8;
@@ -101,11 +102,11 @@ impl Partition {
     /// To be called in every loop: installs finished work, starts what is wanted. `hungry`: there is
     /// too little to do, so pending links are wanted now.
     pub fn tend(&mut self, hungry: bool) -> Result<Tended> {
-        let written = self.poll_work()?;
+        self.poll_work()?;
         let mut changed = self.poll_join()?;
-        // One thing at a time: each takes some milliseconds, for which nothing is fetched.
-        if !written && !changed && !self.is_joining() && !self.poll_compaction()? {
-            changed = self.start_work(hungry)?;
+        if !self.is_joining() {
+            self.poll_compaction()?;
+            changed |= self.start_work(hungry)?;
         }
         Ok(Tended {
             changed,
@@ -151,7 +152,7 @@ impl Partition {
 
     pub(super) fn is_merging(&self) -> bool {
         let idle = matches!(self.upkeep.work, Work::Idle);
-        self.is_joining() || !idle || self.upkeep.compaction.is_some()
+        self.is_joining() || !idle || self.is_compacting()
     }
 
     pub(super) fn log_bytes(&self) -> u64 {
@@ -217,6 +218,8 @@ impl Partition {
             } else {
                 let log_bytes = self.limits.checkpoint_log_bytes;
                 write = self.is_nearly_full() || self.upkeep.log_bytes >= log_bytes;
+                // With too many tables the next one is written when RAM is full, and merges are waited for.
+                write &= !(self.has_tables_beyond(MAX_TABLES) && self.is_compacting());
             }
         }
         let many = pending >= self.limits.pending_ops / 3 * 2
@@ -235,15 +238,12 @@ impl Partition {
         Ok(pending > 0 && (write || hungry))
     }
 
-    /// Installs what is finished; true if that were tables.
-    fn poll_work(&mut self) -> Result<bool> {
+    /// Installs what is finished.
+    fn poll_work(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.upkeep.work, Work::Idle) {
             Work::Idle => {}
             Work::Writing { manifest, written } => match written.poll() {
-                Some(written) => {
-                    self.install_write(manifest, written?)?;
-                    return Ok(true);
-                }
+                Some(written) => self.install_write(manifest, written?)?,
                 None => {
                     self.upkeep.work = Work::Writing { manifest, written };
                 }
@@ -253,7 +253,7 @@ impl Partition {
                 None => self.upkeep.work = Work::Committing { seq, done },
             },
         }
-        Ok(false)
+        Ok(())
     }
 
     /// Waits for the writing under way and installs it.
@@ -299,7 +299,7 @@ impl Partition {
         let frozen = self.frontier.freeze(taken.into_iter());
         let (records, news) = (self.sieve.freeze(), self.hosts.freeze());
         let known = self.sieve.runs.plan(records.len(), file_id);
-        let due = self.frontier.runs.plan(frozen.entries(), file_id);
+        let due = self.frontier.runs.plan(frozen.hosts(), file_id);
         let hosts = self.hosts.runs.plan(news.len(), file_id);
         let dir = self.dir.clone();
         let written = self.upkeep.mergers.writer.start_job(move || {

@@ -413,6 +413,9 @@ fn survivors(log: &Path, history: &[Entry]) -> usize {
         .collect();
     segments.sort();
     for path in segments {
+        // A log may have no whole entry: a checkpoint has made those before its first segment superfluous.
+        let first: usize = path.file_stem().unwrap().to_str().unwrap().parse().unwrap();
+        last = last.max(first - 1);
         let bytes = fs::read(&path).unwrap();
         let mut rest = &bytes[..];
         while rest.len() >= 20 {
