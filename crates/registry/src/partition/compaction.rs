@@ -38,10 +38,10 @@ impl Partition {
 
     /// Nothing may be being looked up: operations that are must not be overtaken by those that other
     /// filters would let through.
-    pub(super) fn poll_compaction(&mut self) -> Result<()> {
+    pub(super) fn poll_compaction(&mut self) -> Result<bool> {
         match self.upkeep.compaction.as_ref().and_then(Promise::poll) {
-            None => Ok(()),
-            Some(written) => self.install_compaction(written?),
+            None => Ok(false),
+            Some(written) => self.install_compaction(written?).map(|()| true),
         }
     }
 

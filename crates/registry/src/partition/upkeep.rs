@@ -102,11 +102,17 @@ impl Partition {
     /// To be called in every loop: installs finished work, starts what is wanted. `hungry`: there is
     /// too little to do, so pending links are wanted now.
     pub fn tend(&mut self, hungry: bool) -> Result<Tended> {
-        self.poll_work()?;
+        let mut installed = self.poll_work()?;
         let mut changed = self.poll_join()?;
-        if !self.is_joining() {
-            self.poll_compaction()?;
-            changed |= self.start_work(hungry)?;
+        self.commit_if_allowed()?;
+        // Each of these may take ten milliseconds, for which nothing is fetched: the next begins in the next call,
+        // unless there is nothing to fetch.
+        installed |= changed;
+        if !self.is_joining() && (hungry || !installed) {
+            installed = self.poll_compaction()?;
+            if hungry || !installed {
+                changed |= self.start_work(hungry)?;
+            }
         }
         Ok(Tended {
             changed,
@@ -213,14 +219,10 @@ impl Partition {
         let pending = self.sieve.pending.len();
         let mut write = false;
         if matches!(self.upkeep.work, Work::Idle) {
-            if self.upkeep.uncommitted.is_some() && self.may_commit() {
-                self.start_commit()?;
-            } else {
-                let log_bytes = self.limits.checkpoint_log_bytes;
-                write = self.is_nearly_full() || self.upkeep.log_bytes >= log_bytes;
-                // With too many tables the next one is written when RAM is full, and merges are waited for.
-                write &= !(self.has_tables_beyond(MAX_TABLES) && self.is_compacting());
-            }
+            let log_bytes = self.limits.checkpoint_log_bytes;
+            write = self.is_nearly_full() || self.upkeep.log_bytes >= log_bytes;
+            // With too many tables the next one is written when RAM is full, and merges are waited for.
+            write &= !(self.has_tables_beyond(MAX_TABLES) && self.is_compacting());
         }
         let many = pending >= self.limits.pending_ops / 3 * 2
             || self.sieve.pending.bytes() >= self.limits.pending_bytes / 3 * 2;
@@ -238,12 +240,15 @@ impl Partition {
         Ok(pending > 0 && (write || hungry))
     }
 
-    /// Installs what is finished.
-    fn poll_work(&mut self) -> Result<()> {
+    /// Installs what is finished; true if that were tables.
+    fn poll_work(&mut self) -> Result<bool> {
         match std::mem::replace(&mut self.upkeep.work, Work::Idle) {
             Work::Idle => {}
             Work::Writing { manifest, written } => match written.poll() {
-                Some(written) => self.install_write(manifest, written?)?,
+                Some(written) => {
+                    self.install_write(manifest, written?)?;
+                    return Ok(true);
+                }
                 None => {
                     self.upkeep.work = Work::Writing { manifest, written };
                 }
@@ -253,7 +258,7 @@ impl Partition {
                 None => self.upkeep.work = Work::Committing { seq, done },
             },
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Waits for the writing under way and installs it.
@@ -364,6 +369,13 @@ impl Partition {
             .uncommitted
             .as_ref()
             .is_some_and(|checkpoint| checkpoint.manifest.seq <= durable)
+    }
+
+    fn commit_if_allowed(&mut self) -> Result<()> {
+        match self.upkeep.work {
+            Work::Idle if self.may_commit() => self.start_commit(),
+            _ => Ok(()),
+        }
     }
 
     fn start_commit(&mut self) -> Result<()> {
