@@ -9,7 +9,7 @@
 
 use crate::by_id::IdMap;
 use crate::error::{RegistryError, Result};
-use crate::files::{Cursor, Joins, Key, Kind, Run, Runs, Shape, cut_of};
+use crate::files::{Combining, Cursor, Key, Kind, Run, Runs, Shape, number_of};
 use crate::settings::Limits;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -94,7 +94,7 @@ impl Frontier {
         let kind = Kind {
             name: "due",
             shape: ENTRIES,
-            joins: Joins::Cuts,
+            combining: Combining::Cuts,
             filter_bytes: limits.due_filter_bytes,
             // Filters tell hosts. A guess: there may be more with few entries, or cuts alone.
             entries_per_filter_key: 4,
@@ -390,7 +390,7 @@ impl Source<'_> {
 
 /// A document, or the place of a cut.
 fn number(value: &[u8], run: &Run) -> Result<u64> {
-    cut_of(value)
+    number_of(value)
         .ok_or_else(|| RegistryError::corrupt(run.table.path(), 0, "an entry is not a document"))
 }
 

@@ -3,7 +3,7 @@
 //! to be looked up together. Not what an operation does to a record; that is the fold.
 
 use crate::error::{RegistryError, Result};
-use crate::files::{Joins, Key, Kind, MemorySource, Runs, Shape, Table, look_up};
+use crate::files::{Combining, Key, Kind, MemorySource, Runs, Shape, Table, look_up};
 use crate::recent::{Recent, Slot};
 use crate::record::Record;
 use crate::settings::Limits;
@@ -37,7 +37,7 @@ impl Sieve {
         let kind = Kind {
             name: "known",
             shape: RECORDS,
-            joins: Joins::Newest,
+            combining: Combining::Newest,
             filter_bytes: limits.known_filter_bytes,
             entries_per_filter_key: 1,
             fan_in: 4,

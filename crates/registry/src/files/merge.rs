@@ -13,7 +13,7 @@ pub(crate) type Combine = fn(older: &[u8], newer: &[u8], out: &mut Vec<u8>) -> O
 
 /// How the entries of one key are made one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Joins {
+pub(crate) enum Combining {
     /// The newest holds.
     Newest,
     Sum(Combine),
@@ -22,8 +22,8 @@ pub(crate) enum Joins {
     Cuts,
 }
 
-/// The value of a cut.
-pub(crate) fn cut_of(value: &[u8]) -> Option<u64> {
+/// The number that a value of eight bytes is: of a cut, or a document.
+pub(crate) fn number_of(value: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(value.try_into().ok()?))
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum MergeInput {
 
 pub(crate) struct Merged {
     inputs: Vec<Input>,
-    joins: Joins,
+    combining: Combining,
     /// The input whose entry was given last: it moves on when the next one is asked for, so that
     /// its value need not be copied.
     given: Option<usize>,
@@ -56,7 +56,7 @@ struct Input {
 
 impl Merged {
     /// `inputs` come newest first.
-    pub(crate) fn new(inputs: Vec<MergeInput>, joins: Joins) -> Result<Self> {
+    pub(crate) fn new(inputs: Vec<MergeInput>, combining: Combining) -> Result<Self> {
         let mut inputs: Vec<Input> = inputs
             .into_iter()
             .map(|source| Input {
@@ -71,7 +71,7 @@ impl Merged {
         }
         Ok(Self {
             inputs,
-            joins,
+            combining,
             given: None,
             bound: None,
             value: Vec::new(),
@@ -85,7 +85,7 @@ impl Merged {
             input.advance()?;
             if let Some(key) = input.key
                 && self.bound.is_none_or(|bound| key < bound)
-                && !(key.1 == 0 && matches!(self.joins, Joins::Cuts))
+                && !(key.1 == 0 && matches!(self.combining, Combining::Cuts))
             {
                 return Ok(Some((key, self.inputs[given].value())));
             }
@@ -101,8 +101,8 @@ impl Merged {
             self.given = None;
             return Ok(None);
         };
-        let combined = match self.joins {
-            Joins::Cuts if key.1 == 0 => self.cut(key)?,
+        let combined = match self.combining {
+            Combining::Cuts if key.1 == 0 => self.cut(key)?,
             _ => self.fold_older(newest, key)?,
         };
         self.given = Some(newest);
@@ -123,7 +123,7 @@ impl Merged {
             if self.inputs[older].key != Some(key) {
                 continue;
             }
-            if let Joins::Sum(combine) = self.joins {
+            if let Combining::Sum(combine) = self.combining {
                 if !combined {
                     self.value.clear();
                     self.value.extend_from_slice(self.inputs[newest].value());
@@ -147,7 +147,7 @@ impl Merged {
         for input in &mut self.inputs {
             input.floor = (key.0, furthest);
             if input.key == Some(key) {
-                let cut = cut_of(input.value()).ok_or_else(|| input.damaged())?;
+                let cut = number_of(input.value()).ok_or_else(|| input.damaged())?;
                 furthest = furthest.max(cut);
             }
         }
@@ -246,12 +246,12 @@ mod tests {
                 }
                 sources.push(source);
             }
-            for joins in [Joins::Newest, Joins::Sum(append)] {
+            for combining in [Combining::Newest, Combining::Sum(append)] {
                 let mut expected: BTreeMap<Key, Vec<u8>> = BTreeMap::new();
                 for source in sources.iter().rev() {
                     for (key, value) in source {
                         let known = expected.entry(*key).or_default();
-                        if matches!(joins, Joins::Newest) {
+                        if matches!(combining, Combining::Newest) {
                             known.clear();
                         }
                         known.extend_from_slice(value);
@@ -259,7 +259,7 @@ mod tests {
                 }
                 let inputs = sources.iter();
                 let inputs = inputs.map(|one| source(one.clone().into_iter().collect()));
-                let mut merged = Merged::new(inputs.collect(), joins).unwrap();
+                let mut merged = Merged::new(inputs.collect(), combining).unwrap();
                 let mut found = BTreeMap::new();
                 while let Some((key, value)) = merged.next().unwrap() {
                     let last = found.keys().next_back();
@@ -318,10 +318,10 @@ mod tests {
                 let bytes = |(&key, value): (&Key, &u64)| (key, value.to_le_bytes().to_vec());
                 source(one.iter().map(bytes).collect())
             });
-            let mut merged = Merged::new(inputs.collect(), Joins::Cuts).unwrap();
+            let mut merged = Merged::new(inputs.collect(), Combining::Cuts).unwrap();
             let mut found = Vec::new();
             while let Some((key, value)) = merged.next().unwrap() {
-                found.push((key, cut_of(value).unwrap()));
+                found.push((key, number_of(value).unwrap()));
             }
             assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
         }

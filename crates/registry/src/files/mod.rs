@@ -11,7 +11,7 @@ mod table;
 
 pub(crate) use append::AppendFile;
 pub(crate) use cursor::Cursor;
-pub(crate) use merge::{Joins, MemorySource, MergeInput, Merged, cut_of};
+pub(crate) use merge::{Combining, MemorySource, MergeInput, Merged, number_of};
 pub(crate) use runs::{Kind, Run, Runs, RunsPlan, RunsWritten, look_up};
 pub(crate) use table::{Key, Shape, Table, TableWriter};
 

@@ -3,7 +3,7 @@
 //! are left, and each entry is rewritten a logarithmic number of times.
 
 use crate::error::{RegistryError, Result};
-use crate::files::{Cursor, Joins, Key, MemorySource, MergeInput, Merged};
+use crate::files::{Combining, Cursor, Key, MemorySource, MergeInput, Merged};
 use crate::files::{Shape, Table, TableWriter};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const KEYS_TOGETHER: usize = 16;
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) shape: Shape,
-    pub(crate) joins: Joins,
+    pub(crate) combining: Combining,
     /// Tables have filters as long as all of them together take no more RAM than this.
     pub(crate) filter_bytes: usize,
     /// The filter of merged tables has room for one first key word in so many entries.
@@ -132,7 +132,7 @@ impl Runs {
     pub(crate) fn scan(&self, memory: Option<MemorySource>) -> Result<Merged> {
         let memory = memory.into_iter().map(MergeInput::Memory);
         let tables = self.tables.iter().map(table_input);
-        Merged::new(memory.chain(tables).collect(), self.kind.joins)
+        Merged::new(memory.chain(tables).collect(), self.kind.combining)
     }
 
     /// A table of what is new, with so many different first key words at most.
@@ -216,8 +216,8 @@ impl RunsPlan {
     /// Merges the tables that the plan is for. Gives up when `stopping`.
     pub(crate) fn merge(self, stopping: &AtomicBool) -> Result<RunsWritten> {
         let inputs = self.inputs.iter().map(table_input);
-        let mut source = Merged::new(inputs.collect(), self.kind.joins)?;
-        let leave_cuts_out = self.to_the_oldest && matches!(self.kind.joins, Joins::Cuts);
+        let mut source = Merged::new(inputs.collect(), self.kind.combining)?;
+        let leave_cuts_out = self.to_the_oldest && matches!(self.kind.combining, Combining::Cuts);
         let mut writer = None;
         while let Some((key, value)) = source.next()? {
             if leave_cuts_out && key.1 == 0 {

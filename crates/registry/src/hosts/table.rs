@@ -3,7 +3,7 @@
 
 use crate::by_id::IdMap;
 use crate::error::{RegistryError, Result};
-use crate::files::{Joins, Key, Kind, Merged, Runs, Shape};
+use crate::files::{Combining, Key, Kind, Merged, Runs, Shape};
 use crate::log::{put_pulse, put_robots, read_pulse, read_robots};
 use crate::settings::Limits;
 use crate::wire::{Reader, put_bytes, put_signed};
@@ -142,7 +142,7 @@ impl HostTable {
         let kind = Kind {
             name: "hosts",
             shape: STATES,
-            joins: Joins::Sum(combine),
+            combining: Combining::Sum(combine),
             filter_bytes: limits.host_filter_bytes,
             entries_per_filter_key: 1,
             fan_in: 3,
