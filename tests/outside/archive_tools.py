@@ -27,8 +27,10 @@ def run(*command):
 
 def check_demo(verdicts, out):
     done = run(crawler.binary(), "demo", "--out", out)
+    telling = [line for line in done.stdout.splitlines()
+               if re.search(r"ended because|faults|at byte|missed|complain", line)]
     verdicts.check(done.returncode == 0, "portolan demo is content with itself",
-                   [f"exit code {done.returncode}", *done.stdout.splitlines()[-18:], *done.stderr.splitlines()[-5:]])
+                   [f"exit code {done.returncode}", *done.stderr.splitlines()[-3:], *telling])
 
 
 def check_warcio(verdicts, warcs):

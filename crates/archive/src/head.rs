@@ -73,10 +73,15 @@ impl<'a> HttpHead<'a> {
         let mut first = true;
         let mut in_content_type = false;
         while at < block.len() {
-            let line_end = memchr(b'\n', &block[at..]).map_or(block.len(), |n| at + n + 1);
+            let newline = memchr(b'\n', &block[at..]);
+            let line_end = newline.map_or(block.len(), |n| at + n + 1);
             let line = block[at..line_end].trim_ascii_end();
             at = line_end;
             if line.is_empty() {
+                // The start of a block may end between a CR and its LF.
+                if newline.is_none() {
+                    break;
+                }
                 head.end = at;
                 head.complete = true;
                 break;
@@ -273,6 +278,7 @@ mod tests {
         assert_eq!(head.media_type(), Some("Text/HTML"));
         assert!(head.content_encoded && head.chunked && head.complete);
         assert_eq!(&block[head.end..], b"body");
+        assert!((0..head.end).all(|cut| !HttpHead::parse(&block[..cut]).complete));
         let cut = HttpHead::parse(b"HTTP/1.1 200 OK\r\nA: ");
         assert!(!cut.complete);
         assert_eq!(cut.media_type(), None);

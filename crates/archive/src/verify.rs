@@ -386,3 +386,26 @@ impl BlockDigests {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_do_not_depend_on_where_a_read_ends() {
+        let block = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n";
+        let payload_start = HttpHead::parse(block).end;
+        for cut in 0..=block.len() {
+            let mut digests = BlockDigests::new(true);
+            digests.feed(&block[..cut]);
+            digests.feed(&block[cut..]);
+            let found = digests.finish();
+            assert!(found.head_whole && !found.chunks_broken, "cut at {cut}");
+            assert_eq!(found.block, <[u8; 20]>::from(Sha1::digest(block)));
+            let payload = Sha1::digest(&block[payload_start..]);
+            assert_eq!(found.payload, <[u8; 20]>::from(payload), "cut at {cut}");
+            let body = <[u8; 20]>::from(Sha1::digest(b"body"));
+            assert_eq!(found.dechunked, Some(body), "cut at {cut}");
+        }
+    }
+}
