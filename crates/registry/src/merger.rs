@@ -1,6 +1,6 @@
 //! The merge threads: they look up, write, merge and sync for all partitions, so that those who
 //! crawl do not wait for the disk. One does what is wanted soon and soon done, one what partitions wait
-//! for sooner or later, and one what takes long and can wait.
+//! for sooner or later, one appends to files that only grow, and one does what takes long and can wait.
 
 use crate::error::{RegistryError, Result};
 use crate::lock::DirLock;
@@ -21,6 +21,7 @@ pub(crate) struct Mergers {
     // Before `threads`, which end when these are gone.
     pub(crate) reader: Merger,
     pub(crate) writer: Merger,
+    pub(crate) appender: Merger,
     pub(crate) patient: Merger,
     threads: Arc<Threads>,
 }
@@ -44,6 +45,7 @@ impl Mergers {
         Ok(Self {
             reader: start("registry-read", 0)?,
             writer: start("registry-write", 0)?,
+            appender: start("registry-append", 0)?,
             patient: start("registry-merge", PATIENT_NICE)?,
             threads: Arc::new(Threads {
                 stopping: Arc::default(),

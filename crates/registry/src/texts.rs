@@ -5,7 +5,6 @@ use crate::error::{RegistryError, Result};
 use crate::files::AppendFile;
 use crate::wire::{Reader, put_bytes, put_u64, put_varint};
 use portolan_model::{DocId, LinkKind};
-use std::path::PathBuf;
 
 /// Most texts are read with one call.
 const FIRST_READ_BYTES: usize = 256;
@@ -35,11 +34,11 @@ pub(crate) struct Finding {
 }
 
 impl Texts {
-    pub(crate) fn open(path: PathBuf, length: u64, read_only: bool) -> Result<Self> {
-        Ok(Self {
-            file: AppendFile::open(path, length, read_only)?,
+    pub(crate) fn new(file: AppendFile) -> Self {
+        Self {
+            file,
             last_from: None,
-        })
+        }
     }
 
     pub(crate) fn file(&mut self) -> &mut AppendFile {
@@ -191,6 +190,7 @@ pub(crate) fn host_name(url: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::merger::Mergers;
 
     #[test]
     fn host_names_lose_scheme_port_and_path() {
@@ -203,7 +203,9 @@ mod tests {
     #[test]
     fn texts_say_where_they_were_found() {
         let dir = tempfile::tempdir().unwrap();
-        let mut texts = Texts::open(dir.path().join("urls"), 0, false).unwrap();
+        let mergers = Mergers::start(None).unwrap();
+        let file = AppendFile::open(dir.path().join("urls"), 0, Some(mergers)).unwrap();
+        let mut texts = Texts::new(file);
         let finding = |from| Finding {
             kind: LinkKind::Feed,
             depth: 300,
@@ -218,7 +220,10 @@ mod tests {
         }
         for flushed in [false, true] {
             if flushed {
-                texts.file().write_out().unwrap();
+                let unsynced = texts.file().start_sync().unwrap();
+                unsynced.unwrap().sync().unwrap();
+                // What has reached the file is known to be there from the next time on.
+                texts.file().start_sync().unwrap();
             }
             for (offset, url, from) in &offsets {
                 let (read, found) = texts.read(*offset, DocId::of(url).0).unwrap();

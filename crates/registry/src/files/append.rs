@@ -1,41 +1,99 @@
-//! A file that only grows: its length is in the manifest, and what lies beyond is cut at opening.
+//! A file that only grows: its length is in the manifest, and what lies beyond is cut at opening. Writing is another
+//! thread's, because the operating system may take its time; what is on its way is read from RAM.
 
 use crate::error::{At, RegistryError, Result};
+use crate::merger::{Mergers, Promise};
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// Written out when this much has gathered.
+/// Handed over when this much has gathered.
 const BUFFER_BYTES: usize = 256 << 10;
+/// Buffers on their way to the file; whoever has more waits.
+const MAX_ON_THEIR_WAY: usize = 6;
 
 #[derive(Debug)]
 pub(crate) struct AppendFile {
     path: PathBuf,
-    file: Option<Arc<File>>,
+    /// `None` for a reader's copy of a file that does not exist yet.
+    target: Option<Arc<Target>>,
+    /// Known to be in the file.
     file_bytes: u64,
+    /// Handed over: what follows the file's bytes, oldest first.
+    on_their_way: VecDeque<Sent>,
+    /// What was appended last.
     buffer: Vec<u8>,
-    /// A reader's copy keeps what it appends in RAM.
-    read_only: bool,
+    /// Where `buffer` begins.
+    buffer_start: u64,
+    /// Those who write; a reader's copy has none, and keeps what it appends in RAM.
+    mergers: Option<Mergers>,
+}
+
+#[derive(Debug)]
+struct Sent {
+    start: u64,
+    bytes: Arc<Vec<u8>>,
+    written: Promise<()>,
+}
+
+/// The file as those see it who write.
+#[derive(Debug)]
+struct Target {
+    path: PathBuf,
+    file: File,
+    /// After a failure nothing more is written, and nothing synced: there would be a hole.
+    failed: OnceLock<io::ErrorKind>,
+}
+
+impl Target {
+    fn check(&self) -> Result<()> {
+        match self.failed.get() {
+            Some(&kind) => Err(io::Error::from(kind)).at(&self.path),
+            None => Ok(()),
+        }
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.check()?;
+        let written = self.file.write_all_at(bytes, offset);
+        if let Err(error) = &written {
+            let _ = self.failed.set(error.kind());
+        }
+        written.at(&self.path)
+    }
+}
+
+/// All that had been appended to a file at some moment, to be made durable by another thread.
+#[derive(Debug)]
+pub(crate) struct Unsynced {
+    target: Arc<Target>,
+    written: Promise<()>,
+}
+
+impl Unsynced {
+    pub(crate) fn sync(self) -> Result<()> {
+        self.written.wait()?;
+        self.target.file.sync_data().at(&self.target.path)
+    }
 }
 
 impl AppendFile {
-    pub(crate) fn open(path: PathBuf, length: u64, read_only: bool) -> Result<Self> {
-        let file = if read_only {
-            match File::open(&path) {
-                Ok(file) => Some(Arc::new(file)),
+    /// Without `mergers`, a reader's copy.
+    pub(crate) fn open(path: PathBuf, length: u64, mergers: Option<Mergers>) -> Result<Self> {
+        let file = match &mergers {
+            None => match File::open(&path) {
+                Ok(file) => Some(file),
                 Err(_) if length == 0 => None,
                 Err(source) => return Err(source).at(&path),
+            },
+            Some(_) => {
+                let mut options = OpenOptions::new();
+                options.read(true).write(true).create(true).truncate(false);
+                Some(options.open(&path).at(&path)?)
             }
-        } else {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&path)
-                .at(&path)?;
-            Some(Arc::new(file))
         };
         if let Some(file) = &file {
             let found = file.metadata().at(&path)?.len();
@@ -46,16 +104,25 @@ impl AppendFile {
                     format!("it ends {} bytes early", length - found),
                 ));
             }
-            if !read_only {
+            if mergers.is_some() {
                 file.set_len(length).at(&path)?;
             }
         }
+        let target = file.map(|file| {
+            Arc::new(Target {
+                path: path.clone(),
+                file,
+                failed: OnceLock::new(),
+            })
+        });
         Ok(Self {
             path,
-            file,
+            target,
             file_bytes: length,
+            on_their_way: VecDeque::new(),
             buffer: Vec::new(),
-            read_only,
+            buffer_start: length,
+            mergers,
         })
     }
 
@@ -64,59 +131,199 @@ impl AppendFile {
     }
 
     pub(crate) fn len(&self) -> u64 {
-        self.file_bytes + self.buffer.len() as u64
+        self.buffer_start + self.buffer.len() as u64
     }
 
     pub(crate) fn ram_bytes(&self) -> usize {
-        self.buffer.capacity()
+        let sent = self.on_their_way.iter().map(|sent| sent.bytes.capacity());
+        self.buffer.capacity() + sent.sum::<usize>()
     }
 
     /// Appends one piece, written by `write`, and returns where it starts. A piece is never split
-    /// between buffer and file.
+    /// between buffers, or buffer and file.
     pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<u64> {
-        if self.buffer.len() >= BUFFER_BYTES && !self.read_only {
-            self.write_out()?;
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.hand_over()?;
         }
         let offset = self.len();
         write(&mut self.buffer);
         Ok(offset)
     }
 
-    /// Hands the buffer to the operating system.
-    pub(crate) fn write_out(&mut self) -> Result<()> {
-        if let Some(file) = &self.file
-            && !self.read_only
-        {
-            file.write_all_at(&self.buffer, self.file_bytes)
-                .at(&self.path)?;
-            self.file_bytes += self.buffer.len() as u64;
-            self.buffer.clear();
-        }
-        Ok(())
+    /// Everything appended so far goes on its way. What comes back makes it durable; a reader's copy has nothing
+    /// to make durable.
+    pub(crate) fn start_sync(&mut self) -> Result<Option<Unsynced>> {
+        self.hand_over()?;
+        let (Some(mergers), Some(target)) = (&self.mergers, &self.target) else {
+            return Ok(None);
+        };
+        let target = target.clone();
+        let checked = target.clone();
+        // Behind all that is on its way.
+        let written = mergers.appender.start_job(move || checked.check())?;
+        Ok(Some(Unsynced { target, written }))
     }
 
-    /// For syncing on another thread.
-    pub(crate) fn handle(&self) -> Option<(PathBuf, Arc<File>)> {
-        Some((self.path.clone(), self.file.clone()?))
+    fn hand_over(&mut self) -> Result<()> {
+        let (Some(mergers), Some(target)) = (&self.mergers, &self.target) else {
+            return Ok(());
+        };
+        let mut spare = Vec::new();
+        while let Some(sent) = self.on_their_way.front() {
+            if self.on_their_way.len() >= MAX_ON_THEIR_WAY {
+                sent.written.wait()?;
+            } else {
+                match sent.written.poll() {
+                    Some(written) => written?,
+                    None => break,
+                }
+            }
+            self.file_bytes += sent.bytes.len() as u64;
+            let sent = self.on_their_way.pop_front();
+            spare = sent
+                .and_then(|sent| Arc::into_inner(sent.bytes))
+                .unwrap_or_default();
+        }
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        spare.clear();
+        let start = self.buffer_start;
+        let bytes = Arc::new(std::mem::replace(&mut self.buffer, spare));
+        self.buffer_start += bytes.len() as u64;
+        let (target, sent) = (target.clone(), bytes.clone());
+        let written = mergers
+            .appender
+            .start_job(move || target.write(&sent, start))?;
+        self.on_their_way.push_back(Sent {
+            start,
+            bytes,
+            written,
+        });
+        Ok(())
     }
 
     /// Up to `length` bytes from `offset` on; fewer at the end of a piece's home.
     pub(crate) fn read(&self, offset: u64, length: usize, into: &mut Vec<u8>) -> Result<()> {
         into.clear();
         if offset >= self.file_bytes {
-            let start = ((offset - self.file_bytes) as usize).min(self.buffer.len());
-            let end = start.saturating_add(length).min(self.buffer.len());
-            into.extend_from_slice(&self.buffer[start..end]);
+            let (start, home) = self.home_in_ram(offset);
+            let from = ((offset - start) as usize).min(home.len());
+            let to = from.saturating_add(length).min(home.len());
+            into.extend_from_slice(&home[from..to]);
             return Ok(());
         }
         let length = (self.file_bytes - offset).min(length as u64) as usize;
         into.resize(length, 0);
-        match &self.file {
-            Some(file) => file.read_exact_at(into, offset).at(&self.path),
+        match &self.target {
+            Some(target) => target.file.read_exact_at(into, offset).at(&self.path),
             None => {
                 into.clear();
                 Ok(())
             }
         }
+    }
+
+    /// The buffer that holds `offset`, which is not in the file, and where it begins.
+    fn home_in_ram(&self, offset: u64) -> (u64, &[u8]) {
+        if offset < self.buffer_start
+            && let Some(sent) = self.on_their_way.iter().rfind(|sent| sent.start <= offset)
+        {
+            return (sent.start, &sent.bytes);
+        }
+        (self.buffer_start, &self.buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PIECE_BYTES: usize = 1000;
+
+    fn piece(number: usize) -> Vec<u8> {
+        (0..PIECE_BYTES).map(|n| (n * 7 + number) as u8).collect()
+    }
+
+    fn append(file: &mut AppendFile, numbers: std::ops::Range<usize>) {
+        for number in numbers {
+            let offset = file.append(|out| out.extend(piece(number))).unwrap();
+            assert_eq!(offset, (number * PIECE_BYTES) as u64);
+        }
+    }
+
+    fn check(file: &AppendFile, pieces: usize) {
+        assert_eq!(file.len(), (pieces * PIECE_BYTES) as u64);
+        let mut read = Vec::new();
+        for number in 0..pieces {
+            let offset = (number * PIECE_BYTES) as u64;
+            file.read(offset, PIECE_BYTES, &mut read).unwrap();
+            assert_eq!(read, piece(number), "{number}");
+        }
+        file.read(file.len(), 1, &mut read).unwrap();
+        assert!(read.is_empty());
+    }
+
+    #[test]
+    fn everything_appended_is_read_wherever_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pieces");
+        let mergers = Mergers::start(None).unwrap();
+        let mut file = AppendFile::open(path.clone(), 0, Some(mergers.clone())).unwrap();
+        // The thread that writes is held up: buffers pile up, as many as may.
+        let (go_on, held) = std::sync::mpsc::channel::<()>();
+        mergers
+            .appender
+            .start_job(move || {
+                let _ = held.recv();
+                Ok(())
+            })
+            .unwrap();
+        let room = MAX_ON_THEIR_WAY * (BUFFER_BYTES / PIECE_BYTES);
+        append(&mut file, 0..room);
+        assert!(file.on_their_way.len() >= MAX_ON_THEIR_WAY - 1);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+        check(&file, room);
+        let late = std::thread::spawn(move || drop(go_on));
+        append(&mut file, room..3 * room);
+        late.join().unwrap();
+        check(&file, 3 * room);
+        file.start_sync().unwrap().unwrap().sync().unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), file.len());
+        let length = file.len();
+        append(&mut file, 3 * room..3 * room + 5);
+        check(&file, 3 * room + 5);
+        drop(file);
+        // What is beyond the length is cut, and a reader appends in RAM.
+        let mut file = AppendFile::open(path.clone(), length, Some(mergers)).unwrap();
+        check(&file, 3 * room);
+        append(&mut file, 3 * room..3 * room + 1);
+        drop(file);
+        let mut copy = AppendFile::open(path.clone(), length, None).unwrap();
+        append(&mut copy, 3 * room..4 * room);
+        check(&copy, 4 * room);
+        assert!(copy.start_sync().unwrap().is_none());
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), length);
+    }
+
+    #[test]
+    fn after_a_failed_write_nothing_is_written_or_synced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pieces");
+        let mergers = Mergers::start(None).unwrap();
+        let mut file = AppendFile::open(path.clone(), 0, Some(mergers)).unwrap();
+        append(&mut file, 0..1);
+        // A handle that cannot be written by stands for a disk that is full for a while.
+        let target = file.target.take().unwrap();
+        file.target = Some(Arc::new(Target {
+            path: path.clone(),
+            file: File::open(&path).unwrap(),
+            failed: OnceLock::new(),
+        }));
+        let unsynced = file.start_sync().unwrap().unwrap();
+        assert!(unsynced.sync().unwrap_err().to_string().contains("pieces"));
+        assert!(file.start_sync().is_err());
+        drop(target);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
     }
 }

@@ -118,7 +118,8 @@ impl Partition {
             durable,
             mergers,
         } = opening;
-        let file = |name: &str, length| AppendFile::open(dir.join(name), length, read_only);
+        let writers = (!read_only).then_some(&mergers);
+        let file = |name: &str, length| AppendFile::open(dir.join(name), length, writers.cloned());
         let mut heard = manifest.heard;
         heard.resize(usize::from(partitions), 0);
         let mut partition = Self {
@@ -131,7 +132,7 @@ impl Partition {
             heard,
             stats: manifest.stats,
             sieve: Sieve::open(&dir, &manifest.known_runs, &limits)?,
-            texts: Texts::open(dir.join("urls"), manifest.texts_bytes, read_only)?,
+            texts: Texts::new(file("urls", manifest.texts_bytes)?),
             visits: file("visits", manifest.visits_bytes)?,
             graph: file("links", manifest.graph_bytes)?,
             seeds: file("seeds", manifest.seeds_bytes)?,

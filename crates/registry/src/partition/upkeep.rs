@@ -281,23 +281,15 @@ impl Partition {
     fn start_write(&mut self) -> Result<()> {
         debug_assert!(self.sieve.pending.is_empty() && !self.is_joining());
         debug_assert!(matches!(self.upkeep.work, Work::Idle));
+        let mut unsynced = Vec::new();
         for file in [
             self.texts.file(),
             &mut self.visits,
             &mut self.graph,
             &mut self.seeds,
         ] {
-            file.write_out()?;
+            unsynced.extend(file.start_sync()?);
         }
-        let append_files: Vec<_> = [
-            self.texts.file().handle(),
-            self.visits.handle(),
-            self.graph.handle(),
-            self.seeds.handle(),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
         let file_id = self.upkeep.next_file;
         self.upkeep.next_file += 1;
         let taken: Vec<_> = self.taken_entries().collect();
@@ -313,8 +305,8 @@ impl Partition {
                 due: Some(due.write(frozen_source(frozen))?),
                 hosts: Some(hosts.write(hosts_source(news))?),
             };
-            for (path, file) in append_files {
-                file.sync_data().at(&path)?;
+            for file in unsynced {
+                file.sync()?;
             }
             sync_dir(&dir)?;
             Ok(written)
