@@ -212,22 +212,31 @@ impl Recent {
         let spare = self.planned_stay.saturating_sub(self.changed);
         let links = self.links_to_stay(spare);
         let mut changed = Vec::with_capacity(self.changed);
-        let mut staying = Vec::with_capacity(self.changed + spare.min(self.records - self.changed));
-        for slot in self.iter() {
+        (self.records, self.changed) = (0, 0);
+        // Where others have gone, those that stay come closer to their homes, and never pass one that is still to be
+        // looked at.
+        let mut next = 0;
+        for at in 0..self.slots.len() {
+            let slot = self.slots[at];
+            if slot.flags & OCCUPIED == 0 {
+                continue;
+            }
+            self.slots[at] = Slot::default();
             let flags = if slot.flags & CHANGED != 0 {
-                changed.push(*slot);
+                changed.push(slot);
                 slot.flags & !(CHANGED | AGE)
             } else if slot.is_young() && slot.count >= links {
                 slot.flags + (1 << AGE_SHIFT)
             } else {
                 continue;
             };
-            staying.push(Slot { flags, ..*slot });
+            let to = self.home(slot.doc).max(next);
+            debug_assert!(to <= at);
+            self.slots[to] = Slot { flags, ..slot };
+            next = to + 1;
+            self.records += 1;
         }
-        self.records = staying.len();
-        self.changed = 0;
-        self.slots.clear();
-        self.lay_out(staying.into_iter());
+        self.slots.truncate(next.max(self.homes + SPARE_SLOTS));
         changed
     }
 
