@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 use serde::Serialize;
 
 /// Totals over all runs of a crawl directory, unless said otherwise.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
     /// Documents archived (answers 2xx), copies included.
     pub pages: u64,
@@ -86,7 +86,26 @@ impl fmt::Display for Report {
             duration(self.seconds),
             self.cpu_seconds,
             bytes(self.peak_rss_bytes),
-        )
+        )?;
+        self.tell_stages(f)
+    }
+}
+
+impl Report {
+    /// What the CPU time was for, largest first. Of a moment nothing can be said: not every page is timed.
+    fn tell_stages(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const LEAST_SECONDS: f64 = 0.5;
+        let all: f64 = self.stages.values().sum();
+        if all < LEAST_SECONDS {
+            return Ok(());
+        }
+        let mut stages: Vec<_> = self.stages.iter().collect();
+        stages.sort_by(|a, b| b.1.total_cmp(a.1));
+        let shares = stages
+            .iter()
+            .map(|(name, seconds)| format!("{name} {:.0} %", 100.0 * *seconds / all));
+        let shares: Vec<String> = shares.collect();
+        writeln!(f, "  CPU by stage: {}.", shares.join(", "))
     }
 }
 
@@ -162,5 +181,24 @@ mod tests {
         assert_eq!(duration(3_725.0), "1 h 2 min 5 s");
         assert_eq!(duration(59.94), "59.9 s");
         assert_eq!(duration(90_000.0), "1 d 1 h");
+    }
+
+    #[test]
+    fn stages_are_told_by_their_size_where_there_is_something_to_tell() {
+        let of = |scale: f64| {
+            let stages = [("fetch", 1.0), ("record", 2.5), ("scan", 1.5)];
+            Report {
+                stages: stages
+                    .map(|(name, share)| (name.to_owned(), scale * share))
+                    .into(),
+                ..Report::default()
+            }
+        };
+        let told = of(1.0).to_string();
+        assert!(
+            told.ends_with("\n  CPU by stage: record 50 %, scan 30 %, fetch 20 %.\n"),
+            "{told}"
+        );
+        assert!(!of(0.01).to_string().contains("stage"));
     }
 }
