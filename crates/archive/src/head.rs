@@ -78,12 +78,9 @@ impl<'a> HttpHead<'a> {
             let line = block[at..line_end].trim_ascii_end();
             at = line_end;
             if line.is_empty() {
-                // The start of a block may end between a CR and its LF.
-                if newline.is_none() {
-                    break;
-                }
                 head.end = at;
-                head.complete = true;
+                // The start of a block may end between a CR and its LF.
+                head.complete = newline.is_some();
                 break;
             }
             if first {

@@ -74,7 +74,7 @@ impl Drop for Threads {
 /// One thread, one job at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Merger {
-    // Bounded by its users: a partition has one job of a kind at a time.
+    // Bounded by its users: a partition has one job of a kind at a time, and a few buffers for each file that grows.
     jobs: Sender<Job>,
 }
 

@@ -47,8 +47,9 @@ impl Waits {
         }
     }
 
-    /// How much of `wall_ms`, in which the thread ran for `cpu_ms`, its processor was stolen: no more than
-    /// the processor that was stolen longest since `before`, and no more than cannot be told otherwise.
+    /// How much of `wall_ms`, in which the thread ran for `cpu_ms`, its processor may have been stolen: as much as the one
+    /// that was stolen longest since `before`, but nothing that the thread ran or was queued. Time that it waited for a
+    /// disk meanwhile is not told from that.
     pub fn stolen_since(&self, before: &Self, wall_ms: f64, cpu_ms: f64) -> f64 {
         let pairs = self.stolen_ms.iter().zip(&before.stolen_ms);
         let stolen = pairs.map(|(now, then)| now - then).fold(0.0, f64::max);

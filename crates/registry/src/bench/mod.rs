@@ -59,7 +59,7 @@ pub struct Row {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LongestBatch {
     pub wall_ms: f64,
-    /// Without what the host of a virtual machine gave to others meanwhile.
+    /// Without what the host of a virtual machine may have given to others meanwhile (see `Waits`).
     pub not_stolen_ms: f64,
     /// The owner's CPU time.
     pub cpu_ms: f64,
