@@ -295,9 +295,9 @@ impl Frontier {
         frozen
     }
 
-    /// The frozen entries are in a run now, unless there were none.
-    pub(crate) fn thaw(&mut self) {
-        self.frozen = None;
+    /// The frozen entries are in a run now, unless there were none. Freeing them takes its time.
+    pub(crate) fn thaw(&mut self) -> Option<Frozen> {
+        self.frozen.take()
     }
 
     /// All entries of a host, stale ones too, in order.
@@ -413,7 +413,7 @@ mod tests {
         let frozen = frontier.freeze(std::iter::empty());
         let plan = frontier.runs.plan(frozen.hosts(), id);
         let written = plan.write(frozen_source(frozen)).unwrap();
-        frontier.thaw();
+        drop(frontier.thaw());
         frontier.runs.install(written);
     }
 

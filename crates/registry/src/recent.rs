@@ -20,7 +20,7 @@ const OCCUPIED: u8 = 4;
 const CHANGED: u8 = 8;
 /// `mark` is a score.
 const SCORED: u8 = 16;
-/// How many times changes were taken since its own last one, in the upper bits.
+/// How many times changes were taken after its own last one, in the upper bits.
 const AGE: u8 = 7 << AGE_SHIFT;
 const AGE_SHIFT: u32 = 5;
 /// Fewer links than this do not keep a record in RAM that has not changed.
@@ -100,7 +100,7 @@ impl Slot {
         }
     }
 
-    /// It may stay once more without a change.
+    /// Changes have not been taken too often since its own last one.
     fn is_young(&self) -> bool {
         self.flags & AGE != AGE
     }
@@ -108,6 +108,20 @@ impl Slot {
     pub(crate) fn put(&mut self, record: &Record) {
         *self = Self::new(self.doc, record, self.flags & !(STATE | SCORED));
     }
+}
+
+/// The least number of links, a power of two, such that no more than `spare` records have as many. Told is how many
+/// have numbers of so many bits.
+fn links_to_stay(with_bits: &[usize; u32::BITS as usize + 1], spare: usize) -> u32 {
+    let (mut staying, mut least) = (0, u32::MAX);
+    for bits in (LEAST_LINKS_TO_STAY.ilog2() + 1..=u32::BITS).rev() {
+        staying += with_bits[bits as usize];
+        if staying > spare {
+            break;
+        }
+        least = 1 << (bits - 1);
+    }
+    least
 }
 
 fn narrow(number: u64) -> [u8; 5] {
@@ -133,6 +147,28 @@ pub(crate) struct Recent {
     planned_stay: usize,
     records: usize,
     changed: usize,
+    sweeping: Option<Sweeping>,
+}
+
+/// Dropping what need not stay, slot by slot.
+#[derive(Debug)]
+struct Sweeping {
+    next: usize,
+    /// So many more may stay of those that have not changed the last two times,
+    spare: usize,
+    /// and they must have so many links.
+    links: u32,
+}
+
+impl Sweeping {
+    fn keeps(&mut self, slot: &Slot) -> bool {
+        if slot.flags & CHANGED != 0 || slot.flags & AGE == 0 {
+            return true;
+        }
+        let stays = slot.is_young() && slot.count >= self.links && self.spare > 0;
+        self.spare -= usize::from(stays);
+        stays
+    }
 }
 
 impl Recent {
@@ -206,56 +242,66 @@ impl Recent {
         self.place(slot);
     }
 
-    /// All that changed since the last time, in order of documents. They stay, as unchanged; of the others
-    /// those with the most links stay, as far as there is room, some times more.
+    /// All that changed since the last time, in order of documents. They stay, as unchanged, at least until the next
+    /// time; others go as `sweep` comes to them.
     pub(crate) fn take_changed(&mut self) -> Vec<Slot> {
-        let spare = self.planned_stay.saturating_sub(self.changed);
-        let links = self.links_to_stay(spare);
         let mut changed = Vec::with_capacity(self.changed);
-        (self.records, self.changed) = (0, 0);
-        // Where others have gone, those that stay come closer to their homes, and never pass one that is still to be
-        // looked at.
-        let mut next = 0;
-        for at in 0..self.slots.len() {
-            let slot = self.slots[at];
-            if slot.flags & OCCUPIED == 0 {
-                continue;
+        let mut with_bits = [0; u32::BITS as usize + 1];
+        for slot in &mut self.slots {
+            if slot.flags & CHANGED != 0 {
+                changed.push(*slot);
+                slot.flags &= !(CHANGED | AGE);
+            } else if slot.flags & OCCUPIED != 0 && slot.is_young() {
+                slot.flags += 1 << AGE_SHIFT;
+                with_bits[(u32::BITS - slot.count.leading_zeros()) as usize] += 1;
             }
-            self.slots[at] = Slot::default();
-            let flags = if slot.flags & CHANGED != 0 {
-                changed.push(slot);
-                slot.flags & !(CHANGED | AGE)
-            } else if slot.is_young() && slot.count >= links {
-                slot.flags + (1 << AGE_SHIFT)
-            } else {
-                continue;
-            };
-            let to = self.home(slot.doc).max(next);
-            debug_assert!(to <= at);
-            self.slots[to] = Slot { flags, ..slot };
-            next = to + 1;
-            self.records += 1;
         }
-        self.slots.truncate(next.max(self.homes + SPARE_SLOTS));
+        self.changed = 0;
+        let spare = self.planned_stay.saturating_sub(changed.len());
+        self.sweeping = Some(Sweeping {
+            next: 0,
+            spare,
+            links: links_to_stay(&with_bits, spare),
+        });
         changed
     }
 
-    /// The least number of links, a power of two, such that no more than `spare` unchanged records have as many.
-    fn links_to_stay(&self, spare: usize) -> u32 {
-        let mut with_bits = [0; u32::BITS as usize + 1];
-        let unchanged = self.iter().filter(|slot| slot.flags & CHANGED == 0);
-        for slot in unchanged.filter(|slot| slot.is_young()) {
-            with_bits[(u32::BITS - slot.count.leading_zeros()) as usize] += 1;
-        }
-        let (mut staying, mut least) = (0, u32::MAX);
-        for bits in (LEAST_LINKS_TO_STAY.ilog2() + 1..=u32::BITS).rev() {
-            staying += with_bits[bits as usize];
-            if staying > spare {
-                break;
+    /// Looks at the next slots, some more than so many, and drops what has not changed the last two times; but those
+    /// with the most links stay, as far as there is room, some times more.
+    pub(crate) fn sweep(&mut self, slots: usize) {
+        let Some(mut sweeping) = self.sweeping.take() else {
+            return;
+        };
+        let stop = sweeping.next.saturating_add(slots);
+        // Where others have gone, those that stay come closer to their homes, and never pass one that is still to be
+        // looked at. Before an empty slot nobody waits for room.
+        let (mut at, mut next) = (sweeping.next, sweeping.next);
+        while at < self.slots.len() {
+            let slot = self.slots[at];
+            if slot.flags & OCCUPIED == 0 {
+                if at >= stop {
+                    break;
+                }
+            } else if sweeping.keeps(&slot) {
+                let to = self.home(slot.doc).max(next);
+                debug_assert!(to <= at);
+                if to < at {
+                    self.slots[to] = slot;
+                    self.slots[at] = Slot::default();
+                }
+                next = to + 1;
+            } else {
+                self.slots[at] = Slot::default();
+                self.records -= 1;
             }
-            least = 1 << (bits - 1);
+            at += 1;
         }
-        least
+        if at < self.slots.len() {
+            sweeping.next = at;
+            self.sweeping = Some(sweeping);
+        } else {
+            self.slots.truncate(next.max(self.homes + SPARE_SLOTS));
+        }
     }
 
     /// All records, in order of documents.
@@ -301,11 +347,15 @@ impl Recent {
 
     fn grow(&mut self) {
         let doubled = (self.homes * 2).max(FIRST_SLOTS);
+        let homes_before = self.homes.max(1);
         self.homes = if self.homes < self.planned_homes {
             doubled.min(self.planned_homes.max(FIRST_SLOTS))
         } else {
             doubled
         };
+        if let Some(sweeping) = &mut self.sweeping {
+            sweeping.next = sweeping.next * self.homes / homes_before;
+        }
         // With exactly this capacity: a vector's own growth might take twice the room.
         let slots = Vec::with_capacity(self.homes + SPARE_SLOTS);
         let old = std::mem::replace(&mut self.slots, slots);
@@ -363,7 +413,9 @@ mod tests {
     #[test]
     fn behaves_like_a_sorted_map_with_generations() {
         let mut recent = Recent::planned_for(3_000, 0);
-        let mut model: BTreeMap<u64, (Record, bool)> = BTreeMap::new();
+        // With whether it has changed, and whether it may be gone.
+        let mut model: BTreeMap<u64, (Record, bool, bool)> = BTreeMap::new();
+        let mut dropped = 0;
         let mut random = 1u64;
         for round in 0..40_000u64 {
             random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(7);
@@ -373,37 +425,55 @@ mod tests {
                 1 => u64::MAX - (random >> 20) % 200,
                 _ => (random >> 20) % 5_000 * 0x000d_1b71_758e_2196,
             };
+            if recent.get(doc).is_none()
+                && let Some((_, _, true)) = model.get(&doc)
+            {
+                model.remove(&doc);
+                dropped += 1;
+            }
             match (random >> 8) % 3 {
                 0 => {
                     recent.insert(doc, &record(round));
-                    model.insert(doc, (record(round), true));
+                    model.insert(doc, (record(round), true, false));
                 }
                 1 => {
                     let found = recent.touch(doc).map(|slot| {
                         slot.count_up(Order::Backlinks);
                         slot.record()
                     });
-                    let expected = model.get_mut(&doc).map(|(record, changed)| {
-                        (record.count, *changed) = (record.count + 1, true);
+                    let expected = model.get_mut(&doc).map(|(record, changed, may_go)| {
+                        record.count += 1;
+                        (*changed, *may_go) = (true, false);
                         *record
                     });
                     assert_eq!(found, expected);
                 }
                 _ => {
                     let found = recent.get(doc).map(Slot::record);
-                    assert_eq!(found, model.get(&doc).map(|(record, _)| *record));
+                    assert_eq!(found, model.get(&doc).map(|(record, ..)| *record));
                 }
             }
+            if (random >> 12).is_multiple_of(64) {
+                recent.sweep((random >> 20) as usize % 300);
+            }
             if round % 4_001 == 4_000 {
-                model.retain(|_, (_, changed)| *changed);
-                assert_eq!(recent.changed(), model.len());
-                let taken = recent.take_changed();
-                assert!(taken.iter().map(Slot::doc).eq(model.keys().copied()));
-                model.values_mut().for_each(|(_, changed)| *changed = false);
+                recent.sweep(usize::MAX);
+                model.retain(|_, (_, _, may_go)| !*may_go);
+                assert_eq!(recent.records(), model.len());
+                let changed = model.iter().filter(|(_, (_, changed, _))| *changed);
+                let changed: Vec<u64> = changed.map(|(&doc, _)| doc).collect();
+                assert_eq!(recent.changed(), changed.len());
+                assert!(recent.take_changed().iter().map(Slot::doc).eq(changed));
+                for (_, changed, may_go) in model.values_mut() {
+                    (*changed, *may_go) = (false, !*changed);
+                }
             }
         }
+        assert!(dropped > 1_000, "only {dropped} went before all had to");
+        recent.sweep(usize::MAX);
+        model.retain(|_, (_, _, may_go)| !*may_go);
         let all = recent.iter().map(|slot| (slot.doc(), slot.record()));
-        assert!(all.eq(model.iter().map(|(&doc, (record, _))| (doc, *record))));
+        assert!(all.eq(model.iter().map(|(&doc, (record, ..))| (doc, *record))));
     }
 
     #[test]
@@ -417,6 +487,7 @@ mod tests {
         };
         (0..1_000).for_each(|n| recent.insert(doc(n), &linked(n)));
         assert_eq!(recent.take_changed().len(), 1_000);
+        recent.sweep(usize::MAX);
         // Some change, the others are there as long as they are linked to, and there is room.
         let mut random = 1u64;
         for round in 1..20 {
@@ -425,8 +496,8 @@ mod tests {
                 assert!(slot.is_some() || n % 8 < 7 || round > 1);
             }
             let changed = recent.changed();
-            let staying = recent.take_changed().len();
-            assert_eq!(changed, staying);
+            assert_eq!(recent.take_changed().len(), changed);
+            recent.sweep(usize::MAX);
             assert!(recent.iter().count() <= STAY as usize);
             random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(7);
             let n = random % 1_000;

@@ -24,8 +24,8 @@ pub(crate) struct Sieve {
     recent: Recent,
     pub(crate) runs: Runs,
     pub(crate) pending: Pending,
-    /// Records that were looked up one by one, each in the slot that its document names. They hold as long
-    /// as nothing leaves RAM: what has changed since is there.
+    /// Records that were looked up one by one, each in the slot that its document names. They hold until the next
+    /// freeze: what has changed since does not leave RAM before.
     lately: Vec<Option<(u64, Record)>>,
 }
 
@@ -145,10 +145,16 @@ impl Sieve {
         self.recent.changed()
     }
 
-    /// What is newer than the tables, for the caller to write. It stays in RAM until the next time.
+    /// What is newer than the tables, for the caller to write, which must be done before the next time. It stays in RAM
+    /// until then; what was written last time may go, see `sweep`.
     pub(crate) fn freeze(&mut self) -> Vec<Slot> {
         self.lately.clear();
         self.recent.take_changed()
+    }
+
+    /// Makes room for new records, a part of it at a time.
+    pub(crate) fn sweep(&mut self, slots: usize) {
+        self.recent.sweep(slots);
     }
 
     pub(crate) fn ram_bytes(&self) -> usize {

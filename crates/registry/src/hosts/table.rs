@@ -220,9 +220,9 @@ impl HostTable {
         frozen
     }
 
-    /// The frozen news are in a table now.
-    pub(crate) fn thaw(&mut self) {
-        self.frozen = None;
+    /// The frozen news are in a table now. Freeing them takes its time.
+    pub(crate) fn thaw(&mut self) -> Option<Arc<News>> {
+        self.frozen.take()
     }
 
     /// All hosts in order of their ids: one sequential read.

@@ -165,6 +165,7 @@ impl Partition {
         &mut self,
         mut entries: impl Iterator<Item = (u64, &'e Entry)> + Clone,
     ) -> Result<()> {
+        self.write_if_clear()?;
         let mut docs = std::mem::take(&mut self.docs);
         loop {
             docs.clear();

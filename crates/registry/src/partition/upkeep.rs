@@ -18,7 +18,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// So many pending operations are looked up at once where they are, without the merge thread.
-const INLINE_OPS: usize = 2048;
+const INLINE_OPS: usize = 512;
+/// So many records in RAM are looked at in a call, whether they may go: half a millisecond.
+const SWEPT_SLOTS: usize = 1 << 15;
 /// With more tables of a kind than this, none is written before RAM is full, and whoever applies entries then waits
 /// for them to be merged.
 const MAX_TABLES: usize = 32;
@@ -102,6 +104,7 @@ impl Partition {
     /// To be called in every loop: installs finished work, starts what is wanted. `hungry`: there is
     /// too little to do, so pending links are wanted now.
     pub fn tend(&mut self, hungry: bool) -> Result<Tended> {
+        self.sieve.sweep(SWEPT_SLOTS);
         let mut installed = self.poll_work()?;
         let mut changed = self.poll_join()?;
         self.commit_if_allowed()?;
@@ -118,6 +121,18 @@ impl Partition {
             changed,
             busy: self.is_merging(),
         })
+    }
+
+    /// To be called before entries are folded. Whatever was pending has been sent to be looked up, and nothing has come
+    /// since: if that is done, a checkpoint may begin without looking up here what comes with every entry.
+    pub(super) fn write_if_clear(&mut self) -> Result<()> {
+        if self.sieve.pending.is_empty() && self.wants_write() {
+            self.poll_join()?;
+            if !self.is_joining() {
+                self.start_write()?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes what is in RAM and commits a checkpoint: a clean stop. All logs must have been synced
@@ -179,6 +194,9 @@ impl Partition {
     pub(super) fn note_log(&mut self, bytes: u64) -> Result<()> {
         self.upkeep.log_bytes += bytes;
         if !self.read_only && self.is_full() {
+            self.sieve.sweep(usize::MAX);
+        }
+        if !self.read_only && self.is_full() {
             // RAM is at its limit: wait for the merge threads rather than grow.
             self.finish_work()?;
             self.join_all_inline()?;
@@ -214,16 +232,18 @@ impl Partition {
             || self.hosts.news_bytes() >= of(self.limits.news_bytes)
     }
 
+    /// Time to write, and nothing is being written.
+    fn wants_write(&self) -> bool {
+        // With too many tables the next one is written when RAM is full, and merges are waited for.
+        matches!(self.upkeep.work, Work::Idle)
+            && (self.is_nearly_full() || self.upkeep.log_bytes >= self.limits.checkpoint_log_bytes)
+            && !(self.has_tables_beyond(MAX_TABLES) && self.is_compacting())
+    }
+
     /// Nothing is being looked up.
     fn start_work(&mut self, hungry: bool) -> Result<bool> {
         let pending = self.sieve.pending.len();
-        let mut write = false;
-        if matches!(self.upkeep.work, Work::Idle) {
-            let log_bytes = self.limits.checkpoint_log_bytes;
-            write = self.is_nearly_full() || self.upkeep.log_bytes >= log_bytes;
-            // With too many tables the next one is written when RAM is full, and merges are waited for.
-            write &= !(self.has_tables_beyond(MAX_TABLES) && self.is_compacting());
-        }
+        let write = self.wants_write();
         let many = pending >= self.limits.pending_ops / 3 * 2
             || self.sieve.pending.bytes() >= self.limits.pending_bytes / 3 * 2;
         if pending > INLINE_OPS && (many || write || hungry) {
@@ -328,8 +348,12 @@ impl Partition {
     }
 
     fn install_write(&mut self, mut manifest: Box<Manifest>, written: Written) -> Result<()> {
-        self.frontier.thaw();
-        self.hosts.thaw();
+        let thawed = (self.frontier.thaw(), self.hosts.thaw());
+        let freed = move || {
+            drop(thawed);
+            Ok(())
+        };
+        self.upkeep.mergers.reader.start_job(freed)?;
         self.install_tables(written)?;
         manifest.known_runs = self.sieve.runs.ids();
         manifest.due_runs = self.frontier.runs.ids();
