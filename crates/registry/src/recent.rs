@@ -148,6 +148,10 @@ pub(crate) struct Recent {
     records: usize,
     changed: usize,
     sweeping: Option<Sweeping>,
+    /// Empty slots for the next growth.
+    room: Vec<Slot>,
+    /// For the next changes to be taken.
+    buffer: Vec<Slot>,
 }
 
 /// Dropping what need not stay, slot by slot.
@@ -196,7 +200,34 @@ impl Recent {
     }
 
     pub(crate) fn ram_bytes(&self) -> usize {
-        self.slots.capacity() * SLOT_BYTES
+        let slots = [&self.slots, &self.room, &self.buffer];
+        slots
+            .iter()
+            .map(|slots| slots.capacity() * SLOT_BYTES)
+            .sum()
+    }
+
+    /// It will soon grow, and would like so many empty slots for that: memory that nobody has used yet takes its
+    /// time, in a virtual machine ten milliseconds for a megabyte.
+    pub(crate) fn wanted_room(&self) -> Option<usize> {
+        let soon = Self::slots_for(self.records + self.records / 8) > self.homes;
+        let wanted = soon && self.homes < self.planned_homes && self.room.is_empty();
+        wanted.then(|| self.next_homes() + SPARE_SLOTS)
+    }
+
+    /// Whoever is not in a hurry makes what `wanted_room` asks for.
+    pub(crate) fn make_room(slots: usize) -> Vec<Slot> {
+        vec![Slot::default(); slots]
+    }
+
+    pub(crate) fn take_room(&mut self, room: Vec<Slot>) {
+        self.room = room;
+    }
+
+    /// What was taken is written: the next time needs as much memory.
+    pub(crate) fn give_back(&mut self, mut taken: Vec<Slot>) {
+        taken.clear();
+        self.buffer = taken;
     }
 
     pub(crate) fn get(&self, doc: u64) -> Option<&Slot> {
@@ -245,7 +276,10 @@ impl Recent {
     /// All that changed since the last time, in order of documents. They stay, as unchanged, at least until the next
     /// time; others go as `sweep` comes to them.
     pub(crate) fn take_changed(&mut self) -> Vec<Slot> {
-        let mut changed = Vec::with_capacity(self.changed);
+        let mut changed = std::mem::take(&mut self.buffer);
+        if changed.capacity() < self.changed {
+            changed = Vec::with_capacity(self.changed + self.changed / 8);
+        }
         let mut with_bits = [0; u32::BITS as usize + 1];
         for slot in &mut self.slots {
             if slot.flags & CHANGED != 0 {
@@ -346,26 +380,32 @@ impl Recent {
     }
 
     fn grow(&mut self) {
-        let doubled = (self.homes * 2).max(FIRST_SLOTS);
         let homes_before = self.homes.max(1);
-        self.homes = if self.homes < self.planned_homes {
-            doubled.min(self.planned_homes.max(FIRST_SLOTS))
-        } else {
-            doubled
-        };
+        self.homes = self.next_homes();
         if let Some(sweeping) = &mut self.sweeping {
             sweeping.next = sweeping.next * self.homes / homes_before;
         }
-        // With exactly this capacity: a vector's own growth might take twice the room.
-        let slots = Vec::with_capacity(self.homes + SPARE_SLOTS);
-        let old = std::mem::replace(&mut self.slots, slots);
+        let mut room = std::mem::take(&mut self.room);
+        let slots = self.homes + SPARE_SLOTS;
+        if room.len() != slots {
+            room = Self::make_room(slots);
+        }
+        let old = std::mem::replace(&mut self.slots, room);
         let records = old.iter().filter(|slot| slot.flags & OCCUPIED != 0);
         self.lay_out(records.copied());
     }
 
-    /// Fills the empty vector of slots, in order.
+    fn next_homes(&self) -> usize {
+        let doubled = (self.homes * 2).max(FIRST_SLOTS);
+        if self.homes < self.planned_homes {
+            doubled.min(self.planned_homes.max(FIRST_SLOTS))
+        } else {
+            doubled
+        }
+    }
+
+    /// Fills empty slots, in order.
     fn lay_out(&mut self, records: impl Iterator<Item = Slot>) {
-        self.slots.resize(self.homes + SPARE_SLOTS, Slot::default());
         let mut next = 0;
         for slot in records {
             let at = self.home(slot.doc).max(next);
@@ -415,7 +455,7 @@ mod tests {
         let mut recent = Recent::planned_for(3_000, 0);
         // With whether it has changed, and whether it may be gone.
         let mut model: BTreeMap<u64, (Record, bool, bool)> = BTreeMap::new();
-        let mut dropped = 0;
+        let (mut dropped, mut rooms) = (0, 0);
         let mut random = 1u64;
         for round in 0..40_000u64 {
             random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(7);
@@ -453,6 +493,13 @@ mod tests {
                     assert_eq!(found, model.get(&doc).map(|(record, ..)| *record));
                 }
             }
+            if let Some(slots) = recent.wanted_room()
+                && round % 5 == 0
+            {
+                recent.take_room(Recent::make_room(slots));
+                assert_eq!(recent.wanted_room(), None);
+                rooms += 1;
+            }
             if (random >> 12).is_multiple_of(64) {
                 recent.sweep((random >> 20) as usize % 300);
             }
@@ -463,13 +510,18 @@ mod tests {
                 let changed = model.iter().filter(|(_, (_, changed, _))| *changed);
                 let changed: Vec<u64> = changed.map(|(&doc, _)| doc).collect();
                 assert_eq!(recent.changed(), changed.len());
-                assert!(recent.take_changed().iter().map(Slot::doc).eq(changed));
+                let taken = recent.take_changed();
+                assert!(taken.iter().map(Slot::doc).eq(changed));
+                if round % 2 == 0 {
+                    recent.give_back(taken);
+                }
                 for (_, changed, may_go) in model.values_mut() {
                     (*changed, *may_go) = (false, !*changed);
                 }
             }
         }
         assert!(dropped > 1_000, "only {dropped} went before all had to");
+        assert!(rooms > 2, "memory was made ready {rooms} times");
         recent.sweep(usize::MAX);
         model.retain(|_, (_, _, may_go)| !*may_go);
         let all = recent.iter().map(|slot| (slot.doc(), slot.record()));

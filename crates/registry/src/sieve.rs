@@ -152,7 +152,21 @@ impl Sieve {
         self.recent.take_changed()
     }
 
-    /// Makes room for new records, a part of it at a time.
+    /// What was frozen is written.
+    pub(crate) fn thaw(&mut self, frozen: Vec<Slot>) {
+        self.recent.give_back(frozen);
+    }
+
+    /// How many slots are wanted for records that come soon, see `take_room`.
+    pub(crate) fn wanted_room(&self) -> Option<usize> {
+        self.recent.wanted_room()
+    }
+
+    pub(crate) fn take_room(&mut self, room: Vec<Slot>) {
+        self.recent.take_room(room);
+    }
+
+    /// Drops records that need not stay, a part of them at a time.
     pub(crate) fn sweep(&mut self, slots: usize) {
         self.recent.sweep(slots);
     }
@@ -164,13 +178,15 @@ impl Sieve {
 
     /// All records in RAM, as a sorted source.
     pub(crate) fn memory(&self) -> MemorySource {
-        Box::new(records_source(self.recent.iter().copied().collect()))
+        let records: Vec<Slot> = self.recent.iter().copied().collect();
+        Box::new(records_source(records.into_iter()))
     }
 }
 
 /// Records in order, for writing them to a table.
-pub(crate) fn records_source(slots: Vec<Slot>) -> impl FnMut(&mut Vec<u8>) -> Option<Key> {
-    let mut slots = slots.into_iter();
+pub(crate) fn records_source(
+    mut slots: impl Iterator<Item = Slot>,
+) -> impl FnMut(&mut Vec<u8>) -> Option<Key> {
     move |value| {
         let slot = slots.next()?;
         slot.record().encode(value);

@@ -11,6 +11,7 @@ use crate::manifest::Manifest;
 use crate::merger::{Mergers, Promise};
 use crate::partition::Partition;
 use crate::partition::joins::Joining;
+use crate::recent::{Recent, Slot};
 use crate::sieve::records_source;
 use std::fs;
 use std::io;
@@ -43,6 +44,8 @@ pub(super) struct Upkeep {
     pub(super) next_file: u64,
     /// Log folded since the last freeze.
     log_bytes: u64,
+    /// Memory for records to come.
+    room: Option<Promise<Vec<Slot>>>,
     pub(super) joining: Option<Joining>,
     /// Operations looked up since the registry was opened.
     pub(super) looked_up: u64,
@@ -61,7 +64,8 @@ enum Work {
     Writing {
         /// All but the tables' ids.
         manifest: Box<Manifest>,
-        written: Promise<Written>,
+        /// And the records, whose memory is used again.
+        written: Promise<(Written, Vec<Slot>)>,
     },
     Committing {
         seq: u64,
@@ -90,6 +94,7 @@ impl Upkeep {
             mergers,
             next_file,
             log_bytes: 0,
+            room: None,
             joining: None,
             looked_up: 0,
             work: Work::Idle,
@@ -105,17 +110,18 @@ impl Partition {
     /// too little to do, so pending links are wanted now.
     pub fn tend(&mut self, hungry: bool) -> Result<Tended> {
         self.sieve.sweep(SWEPT_SLOTS);
+        self.see_to_room()?;
         let mut installed = self.poll_work()?;
         let mut changed = self.poll_join()?;
         self.commit_if_allowed()?;
         // Each of these may take ten milliseconds, for which nothing is fetched: the next begins in the next call,
         // unless there is nothing to fetch.
         installed |= changed;
-        if !self.is_joining() && (hungry || !installed) {
-            installed = self.poll_compaction()?;
+        if !self.is_joining() {
             if hungry || !installed {
-                changed |= self.start_work(hungry)?;
+                installed = self.poll_compaction()?;
             }
+            changed |= self.start_work(hungry, installed)?;
         }
         Ok(Tended {
             changed,
@@ -131,6 +137,22 @@ impl Partition {
             if !self.is_joining() {
                 self.start_write()?;
             }
+        }
+        Ok(())
+    }
+
+    /// Has memory made ready before records fill what there is.
+    fn see_to_room(&mut self) -> Result<()> {
+        let Some(room) = &self.upkeep.room else {
+            if let Some(slots) = self.sieve.wanted_room() {
+                let make = move || Ok(Recent::make_room(slots));
+                self.upkeep.room = Some(self.upkeep.mergers.reader.start_job(make)?);
+            }
+            return Ok(());
+        };
+        if let Some(room) = room.poll() {
+            self.sieve.take_room(room?);
+            self.upkeep.room = None;
         }
         Ok(())
     }
@@ -240,8 +262,8 @@ impl Partition {
             && !(self.has_tables_beyond(MAX_TABLES) && self.is_compacting())
     }
 
-    /// Nothing is being looked up.
-    fn start_work(&mut self, hungry: bool) -> Result<bool> {
+    /// Nothing is being looked up. If something was `installed` in this call, nothing is begun that takes its time.
+    fn start_work(&mut self, hungry: bool, installed: bool) -> Result<bool> {
         let pending = self.sieve.pending.len();
         let write = self.wants_write();
         let many = pending >= self.limits.pending_ops / 3 * 2
@@ -249,6 +271,9 @@ impl Partition {
         if pending > INLINE_OPS && (many || write || hungry) {
             // Before the limit, so that nobody has to wait; what is to be written is written afterwards.
             self.start_join()?;
+            return Ok(false);
+        }
+        if installed && !hungry {
             return Ok(false);
         }
         if write || hungry {
@@ -321,7 +346,7 @@ impl Partition {
         let dir = self.dir.clone();
         let written = self.upkeep.mergers.writer.start_job(move || {
             let written = Written {
-                known: Some(known.write(records_source(records))?),
+                known: Some(known.write(records_source(records.iter().copied()))?),
                 due: Some(due.write(frozen_source(frozen))?),
                 hosts: Some(hosts.write(hosts_source(news))?),
             };
@@ -329,7 +354,7 @@ impl Partition {
                 file.sync()?;
             }
             sync_dir(&dir)?;
-            Ok(written)
+            Ok((written, records))
         })?;
         let manifest = Box::new(Manifest {
             seq: self.applied,
@@ -347,7 +372,12 @@ impl Partition {
         Ok(())
     }
 
-    fn install_write(&mut self, mut manifest: Box<Manifest>, written: Written) -> Result<()> {
+    fn install_write(
+        &mut self,
+        mut manifest: Box<Manifest>,
+        (written, records): (Written, Vec<Slot>),
+    ) -> Result<()> {
+        self.sieve.thaw(records);
         let thawed = (self.frontier.thaw(), self.hosts.thaw());
         let freed = move || {
             drop(thawed);
