@@ -18,8 +18,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// So many pending operations are looked up at once where they are, without the merge thread.
+/// So many pending operations are looked up at once where they are, without the merge thread,
 const INLINE_OPS: usize = 512;
+/// and so many if RAM is almost full: some twenty milliseconds with a hundred million URLs.
+const URGENT_OPS: usize = 4096;
 /// So many records in RAM are looked at in a call, whether they may go: half a millisecond.
 const SWEPT_SLOTS: usize = 1 << 15;
 /// With more tables of a kind than this, none is written before RAM is full, and whoever applies entries then waits
@@ -262,18 +264,22 @@ impl Partition {
             && !(self.has_tables_beyond(MAX_TABLES) && self.is_compacting())
     }
 
-    /// Nothing is being looked up. If something was `installed` in this call, nothing is begun that takes its time.
+    /// Nothing is being looked up. If something was `installed` in this call, nothing is begun that takes its time, unless
+    /// that cannot wait.
     fn start_work(&mut self, hungry: bool, installed: bool) -> Result<bool> {
         let pending = self.sieve.pending.len();
         let write = self.wants_write();
-        let many = pending >= self.limits.pending_ops / 3 * 2
-            || self.sieve.pending.bytes() >= self.limits.pending_bytes / 3 * 2;
-        if pending > INLINE_OPS && (many || write || hungry) {
-            // Before the limit, so that nobody has to wait; what is to be written is written afterwards.
+        let urgent = write && self.fills(8);
+        // Well before the limits, so that nobody has to wait.
+        let many = pending >= self.limits.pending_ops / 3
+            || self.sieve.pending.bytes() >= self.limits.pending_bytes / 3;
+        let at_once = if urgent { URGENT_OPS } else { INLINE_OPS };
+        if pending > at_once && (many || write || hungry) {
+            // What is to be written is written afterwards.
             self.start_join()?;
             return Ok(false);
         }
-        if installed && !hungry {
+        if installed && !hungry && !urgent {
             return Ok(false);
         }
         if write || hungry {
