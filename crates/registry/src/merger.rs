@@ -1,9 +1,10 @@
 //! The merge threads: they look up, write, merge and sync for all partitions, so that those who
-//! crawl do not wait for the disk. One does what is wanted soon and soon done, one what partitions wait
-//! for sooner or later, one appends to files that only grow, and one does what takes long and can wait.
+//! crawl do not wait for the disk. Some do what is wanted soon and soon done, as many as there are processors for; one does
+//! what partitions wait for sooner or later, one appends to files that only grow, and one does what takes long and can wait.
 
 use crate::error::{RegistryError, Result};
 use crate::lock::DirLock;
+use portolan_model::PartitionId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -19,7 +20,7 @@ type Job = Box<dyn FnOnce() + Send>;
 #[derive(Clone, Debug)]
 pub(crate) struct Mergers {
     // Before `threads`, which end when these are gone.
-    pub(crate) reader: Merger,
+    readers: Vec<Merger>,
     pub(crate) writer: Merger,
     pub(crate) appender: Merger,
     pub(crate) patient: Merger,
@@ -35,7 +36,10 @@ struct Threads {
 }
 
 impl Mergers {
-    pub(crate) fn start(lock: Option<Arc<DirLock>>) -> std::io::Result<Self> {
+    /// For so many partitions.
+    pub(crate) fn start(partitions: u16, lock: Option<Arc<DirLock>>) -> std::io::Result<Self> {
+        let processors = thread::available_parallelism().map_or(1, |number| number.get());
+        let readers = usize::from(partitions).clamp(1, processors);
         let mut handles = Vec::new();
         let mut start = |name, nice| {
             let (merger, handle) = Merger::start(name, nice)?;
@@ -43,7 +47,9 @@ impl Mergers {
             std::io::Result::Ok(merger)
         };
         Ok(Self {
-            reader: start("registry-read", 0)?,
+            readers: (0..readers)
+                .map(|_| start("registry-read", 0))
+                .collect::<std::io::Result<_>>()?,
             writer: start("registry-write", 0)?,
             appender: start("registry-append", 0)?,
             patient: start("registry-merge", PATIENT_NICE)?,
@@ -53,6 +59,11 @@ impl Mergers {
                 _lock: lock,
             }),
         })
+    }
+
+    /// The one that does a partition's short jobs.
+    pub(crate) fn reader(&self, PartitionId(partition): PartitionId) -> &Merger {
+        &self.readers[usize::from(partition) % self.readers.len()]
     }
 
     /// True when nobody waits for a merge any longer.

@@ -210,7 +210,7 @@ impl Recent {
     /// It will soon grow, and would like so many empty slots for that: memory that nobody has used yet takes its
     /// time, in a virtual machine ten milliseconds for a megabyte.
     pub(crate) fn wanted_room(&self) -> Option<usize> {
-        let soon = Self::slots_for(self.records + self.records / 8) > self.homes;
+        let soon = Self::slots_for(self.records + self.records / 2) > self.homes;
         let wanted = soon && self.homes < self.planned_homes && self.room.is_empty();
         wanted.then(|| self.next_homes() + SPARE_SLOTS)
     }

@@ -66,7 +66,7 @@ impl Registry {
         sync_dir(dir)?;
         let checkpointed: Vec<u64> = manifests.iter().map(|manifest| manifest.seq).collect();
         let durable = Arc::new(Durable::new(&checkpointed));
-        let mergers = Mergers::start(Some(lock.clone())).at(dir)?;
+        let mergers = Mergers::start(settings.partitions, Some(lock.clone())).at(dir)?;
         let mut opened = Vec::new();
         let mut ends = Vec::new();
         for (id, manifest) in (0..partitions).zip(manifests) {

@@ -74,7 +74,7 @@ impl Snapshot {
     /// `dir` is the registry's directory.
     pub fn open(dir: &Path) -> Result<Self> {
         let (partitions, order) = read_meta(dir)?;
-        let mergers = Mergers::start(None).map_err(|source| RegistryError::Io {
+        let mergers = Mergers::start(1, None).map_err(|source| RegistryError::Io {
             path: dir.to_path_buf(),
             source,
         })?;

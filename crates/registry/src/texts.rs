@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn texts_say_where_they_were_found() {
         let dir = tempfile::tempdir().unwrap();
-        let mergers = Mergers::start(None).unwrap();
+        let mergers = Mergers::start(1, None).unwrap();
         let file = AppendFile::open(dir.path().join("urls"), 0, Some(mergers)).unwrap();
         let mut texts = Texts::new(file);
         let finding = |from| Finding {

@@ -268,7 +268,7 @@ mod tests {
     fn everything_appended_is_read_wherever_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pieces");
-        let mergers = Mergers::start(None).unwrap();
+        let mergers = Mergers::start(1, None).unwrap();
         let mut file = AppendFile::open(path.clone(), 0, Some(mergers.clone())).unwrap();
         // The thread that writes is held up: buffers pile up, as many as may.
         let (go_on, held) = std::sync::mpsc::channel::<()>();
@@ -310,7 +310,7 @@ mod tests {
     fn after_a_failed_write_nothing_is_written_or_synced() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pieces");
-        let mergers = Mergers::start(None).unwrap();
+        let mergers = Mergers::start(1, None).unwrap();
         let mut file = AppendFile::open(path.clone(), 0, Some(mergers)).unwrap();
         append(&mut file, 0..1);
         // A handle that cannot be written by stands for a disk that is full for a while.

@@ -35,7 +35,7 @@ impl Partition {
         let (ops, bytes) = (batch.len(), batch.bytes());
         self.upkeep.looked_up += ops as u64;
         let tables = self.sieve.runs.tables();
-        let reader = &self.upkeep.mergers.reader;
+        let reader = &self.upkeep.mergers.reader(self.id);
         let joined = reader.start_job(move || join(&tables, batch))?;
         self.upkeep.joining = Some(Joining { ops, bytes, joined });
         Ok(())

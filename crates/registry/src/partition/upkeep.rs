@@ -148,7 +148,7 @@ impl Partition {
         let Some(room) = &self.upkeep.room else {
             if let Some(slots) = self.sieve.wanted_room() {
                 let make = move || Ok(Recent::make_room(slots));
-                self.upkeep.room = Some(self.upkeep.mergers.reader.start_job(make)?);
+                self.upkeep.room = Some(self.upkeep.mergers.reader(self.id).start_job(make)?);
             }
             return Ok(());
         };
@@ -389,7 +389,7 @@ impl Partition {
             drop(thawed);
             Ok(())
         };
-        self.upkeep.mergers.reader.start_job(freed)?;
+        self.upkeep.mergers.reader(self.id).start_job(freed)?;
         self.install_tables(written)?;
         manifest.known_runs = self.sieve.runs.ids();
         manifest.due_runs = self.frontier.runs.ids();
