@@ -207,8 +207,8 @@ impl Recent {
             .sum()
     }
 
-    /// It will soon grow, and would like so many empty slots for that: memory that nobody has used yet takes its
-    /// time, in a virtual machine ten milliseconds for a megabyte.
+    /// It will grow, and would like so many empty slots for that: memory that nobody has used yet takes its
+    /// time, in a virtual machine up to ten milliseconds for a megabyte.
     pub(crate) fn wanted_room(&self) -> Option<usize> {
         let soon = Self::slots_for(self.records + self.records / 2) > self.homes;
         let wanted = soon && self.homes < self.planned_homes && self.room.is_empty();
@@ -220,8 +220,11 @@ impl Recent {
         vec![Slot::default(); slots]
     }
 
+    /// Takes it, unless it grew meanwhile.
     pub(crate) fn take_room(&mut self, room: Vec<Slot>) {
-        self.room = room;
+        if self.wanted_room() == Some(room.len()) {
+            self.room = room;
+        }
     }
 
     /// What was taken is written: the next time needs as much memory.
