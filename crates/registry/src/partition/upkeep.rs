@@ -22,7 +22,7 @@ use std::sync::Arc;
 const INLINE_OPS: usize = 512;
 /// and so many if RAM is almost full: some twenty milliseconds with a hundred million URLs.
 const URGENT_OPS: usize = 4096;
-/// So many records in RAM are looked at in a call, whether they may go: half a millisecond.
+/// So many records in RAM are looked at in a call, whether they may go: some quarter of a millisecond.
 const SWEPT_SLOTS: usize = 1 << 15;
 /// With more tables of a kind than this, none is written before RAM is full, and whoever applies entries then waits
 /// for them to be merged.
@@ -217,10 +217,11 @@ impl Partition {
     /// An entry is folded: between entries is where a checkpoint may begin.
     pub(super) fn note_log(&mut self, bytes: u64) -> Result<()> {
         self.upkeep.log_bytes += bytes;
-        if !self.read_only && self.is_full() {
-            self.sieve.sweep(usize::MAX);
+        if self.read_only || !self.is_full() {
+            return Ok(());
         }
-        if !self.read_only && self.is_full() {
+        self.sieve.sweep(usize::MAX);
+        if self.is_full() {
             // RAM is at its limit: wait for the merge threads rather than grow.
             self.finish_work()?;
             self.join_all_inline()?;
