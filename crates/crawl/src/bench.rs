@@ -21,6 +21,7 @@ use crate::settings::Settings;
 pub struct Extractor {
     scan: HtmlScan,
     raw: RawLinks,
+    max_links: usize,
     sorter: LinkSorter,
     canonicalizer: Canonicalizer,
     scope: RwLock<Scope>,
@@ -51,7 +52,8 @@ impl Extractor {
         let (names, _names) = mapper::queue();
         Ok(Self {
             scan: HtmlScan::new(settings),
-            raw: RawLinks::with_limit(settings.content.max_links),
+            raw: RawLinks::default(),
+            max_links: settings.content.max_links,
             sorter: LinkSorter::new(
                 canonicalizer.clone(),
                 Arc::new(Division::by_hash(partitions)),
@@ -72,7 +74,7 @@ impl Extractor {
         let begun_ns = thread_cpu_ns();
         std::hint::black_box(Fingerprint::of(body));
         let fingerprinted_ns = thread_cpu_ns();
-        self.raw.clear();
+        self.raw.clear(self.max_links);
         self.facts = self.scan.read(&mut self.raw, url, None, body);
         let scanned_ns = thread_cpu_ns();
         let base = self.facts.base.as_deref();

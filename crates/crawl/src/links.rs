@@ -38,17 +38,12 @@ struct Span {
 }
 
 impl RawLinks {
-    pub(crate) fn with_limit(max_links: usize) -> Self {
-        Self {
-            max_links,
-            ..Self::default()
-        }
-    }
-
-    pub(crate) fn clear(&mut self) {
+    /// For another document, of which so many links are taken at most.
+    pub(crate) fn clear(&mut self, max_links: usize) {
         self.text.clear();
         self.spans.clear();
         self.seen.clear();
+        self.max_links = max_links;
     }
 
     /// Take a link unless the page named it before, or it cannot be crawled anyway.

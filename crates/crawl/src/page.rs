@@ -71,7 +71,7 @@ impl Workbench {
     ) -> Self {
         let settings = &shared.settings;
         Self {
-            raw: RawLinks::with_limit(settings.content.max_links),
+            raw: RawLinks::default(),
             sorter: LinkSorter::new(
                 canonicalizer.clone(),
                 Arc::clone(&shared.division),
@@ -177,7 +177,6 @@ impl Workbench {
                 directives |= Directives::from_header(value, &settings.identity.product);
             }
         }
-        self.raw.clear();
         let facts = metrics.sampled(Stage::Scan, || self.read(settings, fetched, mime, &body));
         if settings.robots.meta {
             directives |= facts.directives;
@@ -244,10 +243,14 @@ impl Workbench {
             kind => kind,
         };
         let raw = &mut self.raw;
+        raw.clear(settings.content.max_links);
         match kind {
             DocumentKind::Html => return self.html.read(raw, fetched.url, mime, body),
             DocumentKind::Sitemap if settings.robots.sitemaps => {
-                parse_sitemap(body, SitemapLimits::default(), &mut |entry| {
+                // As many as a sitemap may have, which is more than there are on any page.
+                let limits = SitemapLimits::default();
+                raw.clear(limits.max_entries);
+                parse_sitemap(body, limits, &mut |entry| {
                     let kind = if entry.is_index {
                         LinkKind::Sitemap
                     } else {

@@ -142,6 +142,41 @@ fn sitemaps_and_feeds_lead_to_what_nothing_else_names_unless_turned_off() {
 }
 
 #[test]
+fn a_sitemap_may_have_fifty_thousand_urls_and_a_page_ten_thousand_links() {
+    const ENTRIES: u64 = 50_000;
+    const LINKS: u64 = 10_500;
+    let server = serve(|path| match path {
+        "/robots.txt" => page("Sitemap: http://site.test/map.xml").replace("html", "plain"),
+        "/map.xml" => {
+            let urls =
+                (0..ENTRIES).map(|n| format!("<url><loc>http://site.test/m/{n}</loc></url>"));
+            let urls: String = urls.collect();
+            page(&format!("<urlset>{urls}</urlset>")).replace("text/html", "text/xml")
+        }
+        "/" => page(
+            &(0..LINKS)
+                .map(|n| format!("<a href=/p/{n}>{n}</a>"))
+                .collect::<String>(),
+        ),
+        path => page(path),
+    });
+    let site = Site::serve(WebSpec::small().with_hosts(1).with_pages_per_host(1));
+    let mut command = portolan();
+    // The root and the sitemap come first: nothing else is known before.
+    command
+        .args(["crawl", "http://site.test/", "--delay", "0s", "--json"])
+        .args(["--max-pages", "4", "--resolve"])
+        .arg(format!("*={}", server.addr))
+        .arg("--out")
+        .arg(site.out());
+    run(&mut command).succeeded();
+    let urls = site.urls();
+    let known = |prefix: &str| urls.keys().filter(|url| url.starts_with(prefix)).count() as u64;
+    assert_eq!(known("http://site.test/m/"), ENTRIES);
+    assert_eq!(known("http://site.test/p/"), 10_000);
+}
+
+#[test]
 fn reserved_texts_keep_a_page_out_of_the_archive_but_not_its_links() {
     let site = Site::serve(spec());
     let needle = "Page 8 of host 2";
