@@ -10,11 +10,12 @@ use crate::merger::Mergers;
 use crate::partition::{AfterCrash, Opening, Partition};
 use crate::settings::{Limits, RegistrySettings};
 use portolan_model::{Order, PartitionId};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 const META: &str = "meta";
 /// The number is that of the format of all files; another one cannot be read.
@@ -67,9 +68,7 @@ impl Registry {
         let checkpointed: Vec<u64> = manifests.iter().map(|manifest| manifest.seq).collect();
         let durable = Arc::new(Durable::new(&checkpointed));
         let mergers = Mergers::start(settings.partitions, Some(lock.clone())).at(dir)?;
-        let mut opened = Vec::new();
-        let mut ends = Vec::new();
-        for (id, manifest) in (0..partitions).zip(manifests) {
+        let open = |id: u16, manifest: Manifest| {
             let opening = Opening {
                 id: PartitionId(id),
                 dir: partition_dir(dir, id),
@@ -85,15 +84,9 @@ impl Registry {
                 mergers: mergers.clone(),
             };
             sweep(&opening.dir, &manifest)?;
-            let mut partition = Partition::open(opening, manifest)?;
-            let mut log = LogReader::open(&log_dirs[usize::from(id)], partition.applied())?;
-            while let Some((seq, entry)) = log.next()? {
-                partition.apply(seq, &entry)?;
-                partition.tend(false)?;
-            }
-            ends.push(log.end());
-            opened.push(partition);
-        }
+            replay(opening, manifest, &log_dirs[usize::from(id)])
+        };
+        let (mut opened, ends) = open_all(manifests, open)?;
         refuse_cut_logs(&opened, &ends, &log_dirs)?;
         let segment_bytes = (settings.checkpoint_log_bytes / 4).clamp(1 << 12, 1 << 30);
         let mut logs = Logs::open(
@@ -113,6 +106,44 @@ impl Registry {
             after_crash,
         })
     }
+}
+
+/// Opens partitions side by side, as many at a time as there are processors: none needs another.
+fn open_all(
+    manifests: Vec<Manifest>,
+    open: impl Fn(u16, Manifest) -> Result<(Partition, LogEnd)> + Sync,
+) -> Result<(Vec<Partition>, Vec<LogEnd>)> {
+    let at_once = thread::available_parallelism().map_or(1, |number| number.get());
+    let next = Mutex::new((0..).zip(manifests).collect::<VecDeque<_>>());
+    let take = || {
+        let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+        next.pop_front()
+    };
+    let opened = Mutex::new(BTreeMap::new());
+    thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(|| {
+                while let Some((id, manifest)) = take() {
+                    let result = open(id, manifest);
+                    let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
+                    opened.insert(id, result);
+                }
+            });
+        }
+    });
+    let opened = opened.into_inner().unwrap_or_else(PoisonError::into_inner);
+    opened.into_values().collect()
+}
+
+/// A partition as of its manifest and its log's tail.
+fn replay(opening: Opening, manifest: Manifest, log_dir: &Path) -> Result<(Partition, LogEnd)> {
+    let mut partition = Partition::open(opening, manifest)?;
+    let mut log = LogReader::open(log_dir, partition.applied())?;
+    while let Some((seq, entry)) = log.next()? {
+        partition.apply(seq, &entry)?;
+        partition.tend(false)?;
+    }
+    Ok((partition, log.end()))
 }
 
 pub(crate) fn partition_dir(dir: &Path, id: u16) -> PathBuf {
