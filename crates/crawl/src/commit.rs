@@ -15,10 +15,14 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::error::CrawlError;
 use crate::metrics::Stage;
-use crate::shared::{Shared, owner};
+use crate::shared::{Shared, UNFOLDED_KIB, kib, owner};
 
 /// Finished pages that wait for the archivist; more make the workers wait.
 pub(crate) const FINISHED_QUEUE: usize = 1024;
+
+/// Entries are committed together until they take this much, records not counted: twice as much is written to the logs,
+/// and all of it is to be folded.
+const COMMITTED_BYTES: u64 = 4 << 20;
 
 /// Entries that wait to be folded by a worker.
 pub(crate) const DELIVERY_QUEUE: usize = 4096;
@@ -57,6 +61,8 @@ pub(crate) struct Archivist {
     pub(crate) builder: RecordBuilder,
     pub(crate) logs: Logs,
     pub(crate) inbox: mpsc::Receiver<Finished>,
+    /// The last batch was as large as may be: what comes next has waited already.
+    pub(crate) left_some: bool,
     /// By worker.
     pub(crate) owners: Vec<mpsc::Sender<Delivery>>,
 }
@@ -95,13 +101,20 @@ impl Archivist {
                 .metrics
                 .timed(Stage::Commit, || self.commit(&mut batch))?;
             for delivery in deliveries {
-                // A worker that is gone has failed and said so.
-                let _ = self.owners[owner(delivery.partition, self.owners.len())]
-                    .send(delivery)
-                    .await;
+                self.deliver(delivery).await;
             }
         }
         Ok(())
+    }
+
+    /// Waits while workers have too much to fold. A worker that is gone has failed and said so.
+    async fn deliver(&self, delivery: Delivery) {
+        let kib = kib(delivery.entry.ram_bytes(), UNFOLDED_KIB);
+        if let Ok(room) = self.shared.unfolded.acquire_many(kib).await {
+            room.forget();
+        }
+        let owner = owner(delivery.partition, self.owners.len());
+        let _ = self.owners[owner].send(delivery).await;
     }
 
     /// Wait for the first finished entry, then for more: until the batch is old, or somebody waits for
@@ -114,17 +127,23 @@ impl Archivist {
             () = shared.closing.notified() => None,
         };
         let Some(first) = first else { return false };
+        let mut bytes = first.entry.ram_bytes();
         batch.push(first);
-        let patience = Duration::from_millis(shared.settings.archive.commit_ms);
-        tokio::select! {
-            biased;
-            () = shared.commit_now.notified() => {}
-            () = tokio::time::sleep(patience) => {}
+        if !std::mem::take(&mut self.left_some) {
+            let patience = Duration::from_millis(shared.settings.archive.commit_ms);
+            tokio::select! {
+                biased;
+                () = shared.commit_now.notified() => {}
+                () = tokio::time::sleep(patience) => {}
+            }
         }
-        while batch.len() < FINISHED_QUEUE
-            && let Ok(next) = self.inbox.try_recv()
-        {
+        while let Ok(next) = self.inbox.try_recv() {
+            bytes += next.entry.ram_bytes();
             batch.push(next);
+            if batch.len() >= FINISHED_QUEUE || bytes >= COMMITTED_BYTES {
+                self.left_some = true;
+                break;
+            }
         }
         true
     }

@@ -32,7 +32,7 @@ use crate::politeness::Politeness;
 use crate::report::Report;
 use crate::scope::Scope;
 use crate::settings::Settings;
-use crate::shared::{LARGE_BODIES, ROOM_KIB, Shared, owner};
+use crate::shared::{LARGE_BODIES, ROOM_KIB, Shared, UNFOLDED_KIB, owner};
 use crate::watch::Watcher;
 use crate::worker::{self, Gauges, WorkerPlan};
 
@@ -199,6 +199,7 @@ impl Crawl {
             clock,
             finished,
             room: Arc::new(Semaphore::new(ROOM_KIB)),
+            unfolded: Semaphore::new(UNFOLDED_KIB),
             large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
             commit_now: Notify::new(),
             closing: Notify::new(),
@@ -256,6 +257,7 @@ impl Crawl {
             builder: RecordBuilder::new(&archive_settings, record_seed(shared.now_ms(), 1))?,
             logs,
             inbox,
+            left_some: false,
             owners,
         };
         let archivist = spawn("archivist", move || commit::run(archivist))?;

@@ -5,6 +5,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
@@ -61,12 +62,33 @@ pub(crate) struct Metrics {
     /// Requests that got no answer, or an error.
     pub(crate) errors: AtomicU64,
     pub(crate) duplicates: AtomicU64,
+    /// The longest that a worker did not look after its connections.
+    longest_pause_us: AtomicU64,
+    /// For so long, over all workers, entries were left waiting until the registry could fold them.
+    held_back_us: AtomicU64,
     stage_ns: [AtomicU64; STAGES.len()],
 }
 
 impl Metrics {
     pub(crate) fn add(&self, counter: &AtomicU64, by: u64) {
         counter.fetch_add(by, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_pause(&self, pause: Duration) {
+        self.longest_pause_us
+            .fetch_max(pause.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn longest_pause_ms(&self) -> f64 {
+        self.longest_pause_us.load(Ordering::Relaxed) as f64 / 1e3
+    }
+
+    pub(crate) fn note_held_back(&self, time: Duration) {
+        self.add(&self.held_back_us, time.as_micros() as u64);
+    }
+
+    pub(crate) fn held_back_seconds(&self) -> f64 {
+        self.held_back_us.load(Ordering::Relaxed) as f64 / 1e6
     }
 
     /// Run `work` and put its CPU time down to `stage`. For what runs a few hundred times a second at
@@ -113,6 +135,8 @@ impl Metrics {
             urls_known: sum(|g| &g.known),
             urls_due: sum(|g| &g.due),
             hosts_active: sum(|g| &g.turns),
+            longest_pause_ms: self.longest_pause_ms(),
+            held_back_seconds: self.held_back_seconds(),
             seconds,
         }
     }
@@ -140,6 +164,10 @@ pub struct Progress {
     pub urls_known: u64,
     pub urls_due: u64,
     pub hosts_active: u64,
+    /// The longest that a worker did not look after its connections.
+    pub longest_pause_ms: f64,
+    /// For so long, over all workers, entries waited until the registry could fold them.
+    pub held_back_seconds: f64,
     pub seconds: f64,
 }
 

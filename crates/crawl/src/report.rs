@@ -28,6 +28,10 @@ pub struct Report {
     pub cpu_seconds: f64,
     /// Of this run.
     pub peak_rss_bytes: u64,
+    /// Of this run: the longest that a worker did not look after its connections.
+    pub longest_pause_ms: f64,
+    /// Of this run, over all workers: how long entries waited until the registry could fold them.
+    pub held_back_seconds: f64,
     pub stopped_by: &'static str,
     /// Documents archived in this run.
     pub pages_this_run: u64,
@@ -43,6 +47,11 @@ pub struct Report {
     #[serde(skip)]
     pub sentences: BTreeMap<String, &'static str>,
 }
+
+/// A pause in which a server might think that nobody reads its answer any more.
+pub const LONG_PAUSE_MS: f64 = 100.0;
+/// All waits of a crawl together, from which on they are worth a word.
+const LONG_WAIT_SECONDS: f64 = 1.0;
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,11 +96,28 @@ impl fmt::Display for Report {
             self.cpu_seconds,
             bytes(self.peak_rss_bytes),
         )?;
+        self.tell_waits(f)?;
         self.tell_stages(f)
     }
 }
 
 impl Report {
+    /// Whether the disk could keep up, or the processors; said only where they could not.
+    fn tell_waits(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.longest_pause_ms >= LONG_PAUSE_MS {
+            let pause = duration(self.longest_pause_ms / 1e3);
+            writeln!(
+                f,
+                "  Connections were left alone for {pause} once, or more often."
+            )?;
+        }
+        if self.held_back_seconds >= LONG_WAIT_SECONDS {
+            let wait = duration(self.held_back_seconds);
+            writeln!(f, "  Links waited {wait} for the registry's disk.")?;
+        }
+        Ok(())
+    }
+
     /// What the CPU time was for, largest first. Of a moment nothing can be said: not every page is timed.
     fn tell_stages(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const LEAST_SECONDS: f64 = 0.5;
@@ -200,5 +226,21 @@ mod tests {
             "{told}"
         );
         assert!(!of(0.01).to_string().contains("stage"));
+    }
+
+    #[test]
+    fn waits_are_told_where_they_are_long() {
+        let of = |longest_pause_ms, held_back_seconds| {
+            let report = Report {
+                longest_pause_ms,
+                held_back_seconds,
+                ..Report::default()
+            };
+            report.to_string()
+        };
+        assert!(!of(99.0, 0.9).contains("Connections"));
+        assert!(!of(99.0, 0.9).contains("waited"));
+        assert!(of(2_500.0, 0.0).contains("left alone for 2.5 s once"));
+        assert!(of(0.0, 61.0).contains("waited 1 min 1 s for"));
     }
 }

@@ -32,8 +32,11 @@ pub(crate) struct Shared {
     pub(crate) mapping: Arc<Mapping>,
     pub(crate) connector: Connector,
     pub(crate) finished: mpsc::Sender<Finished>,
-    /// Room for records between workers and archivist, in KiB.
+    /// Room for records and links between workers and archivist, in KiB.
     pub(crate) room: Arc<Semaphore>,
+    /// Room for entries between archivist and workers, in KiB: taken by the archivist, given back by who folds
+    /// them. Closed when a worker has failed.
+    pub(crate) unfolded: Semaphore,
     /// Places for bodies that are not small.
     pub(crate) large_bodies: Arc<Semaphore>,
     /// A worker has nothing to fetch, or nowhere to put what it fetched: commit what there is.
@@ -49,8 +52,11 @@ pub(crate) struct Shared {
     pub(crate) failure: Mutex<Option<CrawlError>>,
 }
 
-/// Records between workers and archivist may hold this much.
-pub(crate) const ROOM_KIB: usize = 64 * 1024;
+/// Records and links between workers and archivist may hold this much,
+pub(crate) const ROOM_KIB: usize = 16 * 1024;
+
+/// and entries that wait to be folded so much.
+pub(crate) const UNFOLDED_KIB: usize = 4 * 1024;
 
 /// Large bodies in memory at once, over all workers.
 pub(crate) const LARGE_BODIES: usize = 8;
@@ -85,7 +91,8 @@ impl Shared {
     /// Hand an entry to the archivist; waits while its buffers are full.
     pub(crate) async fn hand_over(&self, mut finished: Finished) {
         if let Some(record) = &finished.record {
-            let kib = (record.built.bytes() as usize / 1024 + 1).min(ROOM_KIB) as u32;
+            let bytes = record.built.bytes() + finished.entry.ram_bytes();
+            let kib = kib(bytes, ROOM_KIB);
             let room = Arc::clone(&self.room);
             finished.room = match room.try_acquire_many_owned(kib) {
                 Ok(room) => Some(room),
@@ -114,6 +121,11 @@ impl Shared {
             self.outstanding.fetch_sub(1, Ordering::SeqCst);
         }
     }
+}
+
+/// What so many bytes take of a room; something larger than all of it takes all.
+pub(crate) fn kib(bytes: u64, room_kib: usize) -> u32 {
+    (bytes / 1024 + 1).min(room_kib as u64) as u32
 }
 
 /// Which worker owns a partition.

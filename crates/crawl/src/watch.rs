@@ -168,6 +168,8 @@ fn report(
         seconds,
         cpu_seconds,
         peak_rss_bytes: peak_rss_bytes(),
+        longest_pause_ms: metrics.longest_pause_ms(),
+        held_back_seconds: metrics.held_back_seconds(),
         stopped_by: shared.budget.stopped_by().unwrap_or(StoppedBy::Done).name(),
         pages_this_run: metrics.pages.load(Ordering::Relaxed),
         requests_this_run: metrics.requests.load(Ordering::Relaxed),

@@ -1,12 +1,13 @@
 //! A worker: one thread that owns some partitions, their hosts and their connections, and shares
 //! nothing on the hot path. It folds what the archivist delivers, gives hosts their turns, and
-//! keeps as many turns under way as its share of connections allows.
+//! keeps as many turns under way as its share of connections allows. It never waits for the disk with what
+//! is delivered: that is left where it is until its partitions are ready for it.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use portolan_model::{HostId, PartitionId, Pulse};
 use portolan_registry::{Delivery, Partition, RegistryError};
@@ -18,7 +19,7 @@ use crate::metrics::Stage;
 use crate::page::Workbench;
 use crate::parking::Parking;
 use crate::robots::RobotsCache;
-use crate::shared::Shared;
+use crate::shared::{Shared, UNFOLDED_KIB, kib};
 use crate::turn;
 
 /// The longest a worker sleeps when nothing wakes it.
@@ -27,10 +28,25 @@ const IDLE_MAX_MS: u64 = 200;
 /// How often connections that have idled too long are closed.
 const SWEEP_EVERY_MS: u64 = 250;
 
-/// Deliveries folded before turns are looked after again.
-const FOLD_AT_ONCE: usize = 256;
-/// Entries are folded together until they have so many links.
+/// Turns are begun for so long before connections are looked after again: with many hosts, each may have to
+/// read the disk.
+const BEGIN_TURNS_MAX: Duration = Duration::from_millis(10);
+
+/// Then connections are looked after, whatever else there is to do.
+const BUSY_MAX: Duration = Duration::from_millis(10);
+
+/// How soon partitions are looked at again that look URLs up, if there is nothing else to do.
+const LOOKING_UP_MS: u64 = 2;
+
+/// How soon partitions are looked at again that were not ready for what was delivered.
+const NOT_READY_MS: u64 = 2;
+
+/// Deliveries are folded for so long before connections are looked after again.
+const FOLD_MAX: Duration = Duration::from_millis(20);
+/// Entries are folded together until they have so many links,
 const LINKS_TOGETHER: usize = 100;
+/// or so many they are.
+const ENTRIES_TOGETHER: usize = 256;
 
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
@@ -40,6 +56,8 @@ pub(crate) struct Worker {
     pub(crate) robots: RefCell<RobotsCache>,
     max_turns: usize,
     turns: Cell<usize>,
+    /// The partition whose hosts get their turns first, the next time another one.
+    first: Cell<usize>,
     wake: Notify,
     /// When to look for connections that have idled too long.
     sweep_at_ms: Cell<u64>,
@@ -78,6 +96,7 @@ pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
             shared.fail(CrawlError::Internal(format!(
                 "no runtime for a worker: {error}"
             )));
+            shared.unfolded.close();
             return plan.partitions;
         }
     };
@@ -90,6 +109,7 @@ pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
             partitions: RefCell::new(plan.partitions),
             max_turns: plan.max_turns,
             turns: Cell::new(0),
+            first: Cell::new(0),
             wake: Notify::new(),
             sweep_at_ms: Cell::new(0),
             gauges: plan.gauges,
@@ -98,6 +118,8 @@ pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
         let mut inbox = plan.inbox;
         if let Err(error) = work(&worker, &mut inbox).await {
             worker.shared.fail(error.into());
+            // Nobody will give back the room of what was delivered to this one.
+            worker.shared.unfolded.close();
         }
         worker.partitions.take()
     })
@@ -109,24 +131,48 @@ async fn work(
 ) -> Result<(), RegistryError> {
     let mut turns = JoinSet::new();
     let mut next = None;
+    // Since connections were looked after.
+    let mut busy = Duration::ZERO;
     loop {
-        if worker.fold(next.take(), inbox)? {
-            return Ok(());
-        }
-        while turns.try_join_next().is_some() {}
         if worker.shared.budget.is_stopping_now() && !turns.is_empty() {
             turns.abort_all();
             while turns.join_next().await.is_some() {}
             worker.turns.set(0);
         }
+        let begun = Instant::now();
+        let folded = worker.fold(&mut next, inbox)?;
+        if folded == Folded::Ended {
+            return Ok(());
+        }
+        while turns.try_join_next().is_some() {}
         let rest_ms = worker.begin_turns(&mut turns)?;
         worker.show();
-        next = match worker.rest(inbox, rest_ms).await {
-            Rested::Delivery(delivery) => Some(*delivery),
-            Rested::Woken => None,
-            Rested::Closed => return Ok(()),
-        };
+        busy += begun.elapsed();
+        worker.shared.metrics.note_pause(busy);
+        if busy >= BUSY_MAX {
+            // With deliveries waiting, `rest` might not let anybody else work.
+            tokio::task::yield_now().await;
+            busy = Duration::ZERO;
+        }
+        match folded {
+            Folded::NotReady => worker.wait_for_disk(rest_ms).await,
+            _ => match worker.rest(inbox, rest_ms).await {
+                Rested::Delivery(delivery) => next = Some(*delivery),
+                Rested::Woken => {}
+                Rested::Closed => return Ok(()),
+            },
+        }
     }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Folded {
+    /// All there was, or much of it.
+    Some,
+    /// A partition would have to wait for the disk; the rest is left where it is.
+    NotReady,
+    /// The archivist has ended: nothing more will be delivered.
+    Ended,
 }
 
 enum Rested {
@@ -155,39 +201,56 @@ impl Worker {
         self.wake.notify_one();
     }
 
-    /// Fold what has been delivered. `true`: nothing more will come.
+    /// Fold what has been delivered, `next` first, as far as partitions are ready for it.
     fn fold(
         &self,
-        first: Option<Delivery>,
+        next: &mut Option<Delivery>,
         inbox: &mut mpsc::Receiver<Delivery>,
-    ) -> Result<bool, RegistryError> {
-        let mut together: Vec<Delivery> = first.into_iter().collect();
-        let mut links: usize = together.iter().map(|one| one.entry.links().len()).sum();
-        for _ in 0..FOLD_AT_ONCE {
-            match inbox.try_recv() {
-                Ok(delivery) => {
-                    links += delivery.entry.links().len();
-                    together.push(delivery);
-                }
-                Err(mpsc::error::TryRecvError::Empty) => break,
-                Err(mpsc::error::TryRecvError::Disconnected) => {
-                    self.apply(&together)?;
-                    return Ok(true);
+    ) -> Result<Folded, RegistryError> {
+        let begun = Instant::now();
+        let mut together = Vec::new();
+        while begun.elapsed() < FOLD_MAX {
+            if !self.is_ready() && (next.is_some() || !inbox.is_empty()) {
+                return Ok(Folded::NotReady);
+            }
+            let mut links = 0;
+            let mut missing = None;
+            // Entries with many links are large, and gain nothing by waiting for others.
+            while links < LINKS_TOGETHER && together.len() < ENTRIES_TOGETHER {
+                let received = next.take().map_or_else(|| inbox.try_recv(), Ok);
+                match received {
+                    Ok(delivery) => {
+                        links += delivery.entry.links().len();
+                        together.push(delivery);
+                    }
+                    Err(error) => {
+                        missing = Some(error);
+                        break;
+                    }
                 }
             }
-            // Entries with many links are large, and gain nothing by waiting for others.
-            if links >= LINKS_TOGETHER {
-                self.apply(&together)?;
-                together.clear();
-                links = 0;
+            self.apply(&together)?;
+            together.clear();
+            match missing {
+                None => {}
+                Some(mpsc::error::TryRecvError::Empty) => break,
+                Some(mpsc::error::TryRecvError::Disconnected) => return Ok(Folded::Ended),
             }
         }
-        self.apply(&together)?;
-        Ok(false)
+        Ok(Folded::Some)
+    }
+
+    /// Could all partitions fold something now without waiting for the disk?
+    fn is_ready(&self) -> bool {
+        self.partitions.borrow().iter().all(Partition::is_ready)
     }
 
     fn apply(&self, deliveries: &[Delivery]) -> Result<(), RegistryError> {
         let mut folded = 0;
+        let room = deliveries
+            .iter()
+            .map(|delivery| kib(delivery.entry.ram_bytes(), UNFOLDED_KIB) as usize)
+            .sum();
         for partition in self.partitions.borrow_mut().iter_mut() {
             let id = partition.id();
             let own = deliveries.iter().filter(|d| d.partition == id);
@@ -206,6 +269,7 @@ impl Worker {
             deliveries.len() as u64,
             "entries are delivered to their partition's owner"
         );
+        self.shared.unfolded.add_permits(room);
         Ok(())
     }
 
@@ -214,19 +278,24 @@ impl Worker {
     fn begin_turns(self: &Rc<Self>, turns: &mut JoinSet<()>) -> Result<u64, RegistryError> {
         let shared = &self.shared;
         let now_ms = shared.now_ms();
+        let begun = Instant::now();
         let mut rest_ms = IDLE_MAX_MS;
         let slots = self.partitions.borrow().len();
-        for slot in 0..slots {
+        let first = self.first.replace((self.first.get() + 1) % slots.max(1));
+        for slot in (first..slots).chain(0..first) {
             let open = !shared.budget.is_stopping() && self.turns.get() < self.max_turns;
             shared.metrics.sampled(Stage::Fold, || {
                 self.with(slot, |partition| {
                     partition.tend(open && self.is_hungry(partition, now_ms))
                 })
             })?;
+            if self.with(slot, |partition| partition.is_looking_up()) {
+                rest_ms = rest_ms.min(LOOKING_UP_MS);
+            }
             if !open {
                 continue;
             }
-            while self.turns.get() < self.max_turns {
+            while self.turns.get() < self.max_turns && begun.elapsed() < BEGIN_TURNS_MAX {
                 let turn = shared
                     .metrics
                     .sampled(Stage::Choose, || self.with(slot, |p| p.begin_turn(now_ms)))?;
@@ -269,6 +338,13 @@ impl Worker {
             () = self.wake.notified() => Rested::Woken,
             () = tokio::time::sleep(Duration::from_millis(rest_ms)) => Rested::Woken,
         }
+    }
+
+    /// Connections are looked after meanwhile, and nothing else is folded.
+    async fn wait_for_disk(&self, rest_ms: u64) {
+        let before = Instant::now();
+        tokio::time::sleep(Duration::from_millis(rest_ms.clamp(1, NOT_READY_MS))).await;
+        self.shared.metrics.note_held_back(before.elapsed());
     }
 
     /// Tell the watcher and the progress display how things stand.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::output::{note, noteln};
 use portolan_crawl::Progress;
-use portolan_crawl::report::{bytes, duration, thousands};
+use portolan_crawl::report::{LONG_PAUSE_MS, bytes, duration, thousands};
 
 const LIVE_EVERY: Duration = Duration::from_millis(250);
 const PLAIN_EVERY: Duration = Duration::from_secs(10);
@@ -84,8 +84,12 @@ fn line(now: &Progress, last: Option<&Progress>) -> String {
         ),
         None => (0, 0, 1.0),
     };
+    let pause = match now.longest_pause_ms {
+        ms if ms < LONG_PAUSE_MS => String::new(),
+        ms => format!("  a pause of {:.1} s", ms / 1e3),
+    };
     format!(
-        "{}  {} pages  {:.0} pages/s  {}/s  {} due  {} hosts active  {} errors",
+        "{}  {} pages  {:.0} pages/s  {}/s  {} due  {} hosts active  {} errors{pause}",
         duration(now.seconds),
         thousands(now.pages),
         pages as f64 / seconds,

@@ -63,7 +63,7 @@ mod wire;
 pub use error::{RegistryError, Result};
 pub use hosts::{HostCounts, HostState};
 pub use log::{Delivery, Entry, Logs};
-pub use partition::{Backlog, Due, Partition, Tended, Turn};
+pub use partition::{Backlog, Due, Partition, Turn};
 pub use record::State;
 pub use registry::{Opened, Registry};
 pub use settings::RegistrySettings;

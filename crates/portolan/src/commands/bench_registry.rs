@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &BenchRegistryArguments) -> Result<ExitCode, Failur
 fn feed(dir: &Path, arguments: &BenchRegistryArguments) -> Result<(), Failure> {
     if !arguments.json {
         sayln!(
-            "observations         URLs  µs CPU each  (making it)  looked up  longest batch, ms: wall  not stolen    CPU   \
+            "observations         URLs  µs CPU each  (making it)  looked up  longest batch, ms: wall  not stolen    CPU  held back   \
              resident  bytes a URL  load  checked against a model"
         );
     }
@@ -65,7 +65,7 @@ fn feed(dir: &Path, arguments: &BenchRegistryArguments) -> Result<(), Failure> {
 
 fn tell(row: &Row) {
     sayln!(
-        "{:>12}  {:>11}  {:>11.3}  {:>11.3}  {:>7.1} %  {:>23.1}  {:>10.1}  {:>5.1}  {:>9}  {:>11.1}  {:>4}  {}",
+        "{:>12}  {:>11}  {:>11.3}  {:>11.3}  {:>7.1} %  {:>23.1}  {:>10.1}  {:>5.1}  {:>7.1} s  {:>9}  {:>11.1}  {:>4}  {}",
         thousands(row.observations),
         thousands(row.urls),
         row.cpu_us_per_observation,
@@ -74,6 +74,7 @@ fn tell(row: &Row) {
         row.longest_batch.wall_ms,
         row.longest_batch.not_stolen_ms,
         row.longest_batch.cpu_ms,
+        row.held_back_s,
         bytes(row.rss_bytes),
         row.disk_bytes_per_url,
         load_average(),
@@ -94,6 +95,7 @@ fn tell_json(row: &Row) {
         "longest_batch_wall_ms": row.longest_batch.wall_ms,
         "longest_batch_not_stolen_ms": row.longest_batch.not_stolen_ms,
         "longest_batch_cpu_ms": row.longest_batch.cpu_ms,
+        "held_back_seconds": row.held_back_s,
         "rss_bytes": row.rss_bytes, "disk_bytes_per_url": row.disk_bytes_per_url,
         "checks": row.checks, "load_average": load_average(),
     });

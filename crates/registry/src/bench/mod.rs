@@ -16,6 +16,7 @@ use crate::settings::RegistrySettings;
 use crate::snapshot::Snapshot;
 use clock::{Waits, peak_rss_bytes, process_cpu_us, thread_cpu_us};
 use portolan_model::{LinkBatch, Outcome, PartitionId, Pulse, Visit};
+use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -28,6 +29,10 @@ const COMMIT_PAGES: usize = 500;
 const VISIT_ONE_IN: usize = 10;
 /// Between two visits of a host.
 const DELAY_MS: u64 = 1_000;
+/// Commits that wait for a partition to be ready; with more, nothing is committed meanwhile.
+const MOST_HELD_BACK: usize = 4;
+/// How soon a partition is looked at again that everything waits for.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// Up to here the model is kept.
 const CHECKED_OBSERVATIONS: u64 = 1_000_000;
 /// Where a row is reported, beside the end.
@@ -46,6 +51,8 @@ pub struct Row {
     /// How many of them RAM had no answer for: their URLs were looked up on disk.
     pub looked_up_share: f64,
     pub longest_batch: LongestBatch,
+    /// For so long nothing was committed, because a partition was not ready for more.
+    pub held_back_s: f64,
     pub rss_bytes: u64,
     /// The registry's own count.
     pub ram_bytes: u64,
@@ -88,6 +95,8 @@ pub fn run(dir: &Path, stream: Stream, mut progress: impl FnMut(&Row)) -> Result
         now_ms: 1,
         making_us: 0.0,
         longest_batch: LongestBatch::default(),
+        waiting: opened.partitions.iter().map(|_| VecDeque::new()).collect(),
+        held_back: Duration::ZERO,
     };
     let mut done = 0;
     let (started, started_us) = (Instant::now(), process_cpu_us());
@@ -102,6 +111,7 @@ pub fn run(dir: &Path, stream: Stream, mut progress: impl FnMut(&Row)) -> Result
                 thread::sleep(due.saturating_sub(started.elapsed()));
             }
         }
+        feed.fold_until(&mut opened, 0)?;
         flush(&mut opened)?;
         let cpu_us = process_cpu_us() - started_us - feed.making_us - checking_us;
         let before_us = process_cpu_us();
@@ -109,6 +119,7 @@ pub fn run(dir: &Path, stream: Stream, mut progress: impl FnMut(&Row)) -> Result
         row.cpu_us_per_observation = cpu_us / done as f64;
         row.making_us_per_observation = feed.making_us / done as f64;
         row.longest_batch = feed.longest_batch;
+        row.held_back_s = feed.held_back.as_secs_f64();
         if let Some(model) = &feed.model {
             row.checks = model.check(&Snapshot::open(dir)?)?;
             if stop == observations {
@@ -164,6 +175,9 @@ struct Feed {
     /// CPU for making links up and freeing them.
     making_us: f64,
     longest_batch: LongestBatch,
+    /// By partition: what each commit brought it and is not folded yet.
+    waiting: Vec<VecDeque<Vec<Delivery>>>,
+    held_back: Duration,
 }
 
 impl Feed {
@@ -184,29 +198,44 @@ impl Feed {
         }
         self.making_us += thread_cpu_us() - before_us;
         self.visit_some(opened, &mut batch)?;
-        let folded = self.fold(opened, batch)?;
-        let before_us = thread_cpu_us();
-        drop(folded);
-        self.making_us += thread_cpu_us() - before_us;
+        // As owners get them: each its own, in order.
+        let mut by_owner: Vec<Vec<Delivery>> = Vec::new();
+        by_owner.resize_with(opened.partitions.len(), Vec::new);
+        for delivery in opened.logs.commit(batch)? {
+            by_owner[usize::from(delivery.partition.0)].push(delivery);
+        }
+        for (waiting, mine) in self.waiting.iter_mut().zip(by_owner) {
+            waiting.push_back(mine);
+        }
+        self.fold(opened)?;
+        self.fold_until(opened, MOST_HELD_BACK)?;
         Ok(done)
     }
 
-    fn fold(
-        &mut self,
-        opened: &mut Opened,
-        batch: Vec<(PartitionId, Entry)>,
-    ) -> Result<Vec<Delivery>> {
-        let deliveries = opened.logs.commit(batch)?;
-        // As owners get them: each its own, in order.
-        let mut by_owner = vec![Vec::with_capacity(deliveries.len()); opened.partitions.len()];
-        for delivery in &deliveries {
-            by_owner[usize::from(delivery.partition.0)].push(delivery);
+    /// Folds on, with nothing committed meanwhile, until no more than `most` commits wait for any partition.
+    fn fold_until(&mut self, opened: &mut Opened, most: usize) -> Result<()> {
+        let started = Instant::now();
+        while self.waiting.iter().any(|waiting| waiting.len() > most) {
+            thread::sleep(LOOK_AGAIN);
+            self.fold(opened)?;
         }
+        self.held_back += started.elapsed();
+        Ok(())
+    }
+
+    /// Has each partition fold what one commit brought it, if it is ready for that.
+    fn fold(&mut self, opened: &mut Opened) -> Result<()> {
+        let mut folded = Vec::new();
         let mut waits = Waits::so_far();
-        for (partition, mine) in opened.partitions.iter_mut().zip(by_owner) {
+        for (partition, waiting) in opened.partitions.iter_mut().zip(&mut self.waiting) {
             let (started, before_us) = (Instant::now(), thread_cpu_us());
-            let entries = mine.iter().map(|delivery| (delivery.seq, &delivery.entry));
-            partition.apply_all(entries)?;
+            if partition.is_ready()
+                && let Some(mine) = waiting.pop_front()
+            {
+                let entries = mine.iter().map(|delivery| (delivery.seq, &delivery.entry));
+                partition.apply_all(entries)?;
+                folded.push(mine);
+            }
             partition.tend(false)?;
             let wall_ms = started.elapsed().as_secs_f64() * 1e3;
             let cpu_ms = (thread_cpu_us() - before_us) / 1e3;
@@ -219,7 +248,10 @@ impl Feed {
             longest.wall_ms = longest.wall_ms.max(wall_ms);
             longest.cpu_ms = longest.cpu_ms.max(cpu_ms);
         }
-        Ok(deliveries)
+        let before_us = thread_cpu_us();
+        drop(folded);
+        self.making_us += thread_cpu_us() - before_us;
+        Ok(())
     }
 
     /// A few turns, as a crawl would take them.
@@ -290,6 +322,7 @@ fn measure(dir: &Path, opened: &Opened, observations: u64) -> Result<Row> {
         making_us_per_observation: 0.0,
         looked_up_share: looked_up as f64 / observations as f64,
         longest_batch: LongestBatch::default(),
+        held_back_s: 0.0,
         rss_bytes: peak_rss_bytes(),
         ram_bytes: ram_bytes as u64,
         disk_bytes_per_url: state_bytes(dir)? as f64 / urls as f64,

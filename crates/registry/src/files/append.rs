@@ -2,6 +2,7 @@
 //! thread's, because the operating system may take its time; what is on its way is read from RAM.
 
 use crate::error::{At, RegistryError, Result};
+use crate::files::paced::PacedFile;
 use crate::merger::{Mergers, Promise};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -26,6 +27,8 @@ pub(crate) struct AppendFile {
     on_their_way: VecDeque<Sent>,
     /// What was appended last.
     buffer: Vec<u8>,
+    /// Empty, for the next buffer.
+    spare: Vec<u8>,
     /// Where `buffer` begins.
     buffer_start: u64,
     /// Those who write; a reader's copy has none, and keeps what it appends in RAM.
@@ -43,7 +46,7 @@ struct Sent {
 #[derive(Debug)]
 struct Target {
     path: PathBuf,
-    file: File,
+    file: PacedFile,
     /// After a failure nothing more is written, and nothing synced: there would be a hole.
     failed: OnceLock<io::ErrorKind>,
 }
@@ -76,7 +79,7 @@ pub(crate) struct Unsynced {
 impl Unsynced {
     pub(crate) fn sync(self) -> Result<()> {
         self.written.wait()?;
-        self.target.file.sync_data().at(&self.target.path)
+        self.target.file.sync().at(&self.target.path)
     }
 }
 
@@ -111,7 +114,7 @@ impl AppendFile {
         let target = file.map(|file| {
             Arc::new(Target {
                 path: path.clone(),
-                file,
+                file: PacedFile::new(file),
                 failed: OnceLock::new(),
             })
         });
@@ -121,6 +124,7 @@ impl AppendFile {
             file_bytes: length,
             on_their_way: VecDeque::new(),
             buffer: Vec::new(),
+            spare: Vec::new(),
             buffer_start: length,
             mergers,
         })
@@ -136,7 +140,7 @@ impl AppendFile {
 
     pub(crate) fn ram_bytes(&self) -> usize {
         let sent = self.on_their_way.iter().map(|sent| sent.bytes.capacity());
-        self.buffer.capacity() + sent.sum::<usize>()
+        self.buffer.capacity() + self.spare.capacity() + sent.sum::<usize>()
     }
 
     /// Appends one piece, written by `write`, and returns where it starts. A piece is never split
@@ -164,30 +168,48 @@ impl AppendFile {
         Ok(Some(Unsynced { target, written }))
     }
 
+    /// Would a buffer be taken now without waiting, and one more?
+    pub(crate) fn is_ready(&self) -> bool {
+        self.on_their_way.len() + 1 < MAX_ON_THEIR_WAY
+    }
+
+    /// Notes what has been written.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        while let Some(sent) = self.on_their_way.front()
+            && let Some(written) = sent.written.poll()
+        {
+            written?;
+            self.note_written();
+        }
+        Ok(())
+    }
+
+    /// The first buffer is in the file. Its memory is used again.
+    fn note_written(&mut self) {
+        if let Some(sent) = self.on_their_way.pop_front() {
+            self.file_bytes += sent.bytes.len() as u64;
+            if let Some(mut bytes) = Arc::into_inner(sent.bytes) {
+                bytes.clear();
+                self.spare = bytes;
+            }
+        }
+    }
+
     fn hand_over(&mut self) -> Result<()> {
+        self.settle()?;
+        if let Some(sent) = self.on_their_way.front()
+            && self.on_their_way.len() >= MAX_ON_THEIR_WAY
+        {
+            sent.written.wait()?;
+            self.note_written();
+        }
         let (Some(mergers), Some(target)) = (&self.mergers, &self.target) else {
             return Ok(());
         };
-        let mut spare = Vec::new();
-        while let Some(sent) = self.on_their_way.front() {
-            if self.on_their_way.len() >= MAX_ON_THEIR_WAY {
-                sent.written.wait()?;
-            } else {
-                match sent.written.poll() {
-                    Some(written) => written?,
-                    None => break,
-                }
-            }
-            self.file_bytes += sent.bytes.len() as u64;
-            let sent = self.on_their_way.pop_front();
-            spare = sent
-                .and_then(|sent| Arc::into_inner(sent.bytes))
-                .unwrap_or_default();
-        }
         if self.buffer.is_empty() {
             return Ok(());
         }
-        spare.clear();
+        let spare = std::mem::take(&mut self.spare);
         let start = self.buffer_start;
         let bytes = Arc::new(std::mem::replace(&mut self.buffer, spare));
         self.buffer_start += bytes.len() as u64;
@@ -216,7 +238,10 @@ impl AppendFile {
         let length = (self.file_bytes - offset).min(length as u64) as usize;
         into.resize(length, 0);
         match &self.target {
-            Some(target) => target.file.read_exact_at(into, offset).at(&self.path),
+            Some(target) => {
+                let file = target.file.file();
+                file.read_exact_at(into, offset).at(&self.path)
+            }
             None => {
                 into.clear();
                 Ok(())
@@ -280,8 +305,11 @@ mod tests {
             })
             .unwrap();
         let room = MAX_ON_THEIR_WAY * (BUFFER_BYTES / PIECE_BYTES);
+        assert!(file.is_ready());
         append(&mut file, 0..room);
         assert!(file.on_their_way.len() >= MAX_ON_THEIR_WAY - 1);
+        file.settle().unwrap();
+        assert!(!file.is_ready());
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
         check(&file, room);
         let late = std::thread::spawn(move || drop(go_on));
@@ -289,6 +317,8 @@ mod tests {
         late.join().unwrap();
         check(&file, 3 * room);
         file.start_sync().unwrap().unwrap().sync().unwrap();
+        file.settle().unwrap();
+        assert!(file.is_ready() && file.on_their_way.is_empty());
         assert_eq!(std::fs::metadata(&path).unwrap().len(), file.len());
         let length = file.len();
         append(&mut file, 3 * room..3 * room + 5);
@@ -317,7 +347,7 @@ mod tests {
         let target = file.target.take().unwrap();
         file.target = Some(Arc::new(Target {
             path: path.clone(),
-            file: File::open(&path).unwrap(),
+            file: PacedFile::new(File::open(&path).unwrap()),
             failed: OnceLock::new(),
         }));
         let unsynced = file.start_sync().unwrap().unwrap();

@@ -6,6 +6,7 @@ mod block;
 mod cursor;
 mod filter;
 mod merge;
+mod paced;
 mod runs;
 mod table;
 

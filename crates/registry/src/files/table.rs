@@ -4,6 +4,7 @@
 use crate::error::{At, RegistryError, Result};
 use crate::files::block::BlockBuilder;
 use crate::files::filter::Filter;
+use crate::files::paced::PacedFile;
 use crate::wire::{Reader, put_u64};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -32,7 +33,7 @@ const FOOTER_BYTES: usize = 8 * FOOTER_WORDS + 8 + 8;
 
 pub(crate) struct TableWriter {
     path: PathBuf,
-    file: BufWriter<File>,
+    file: BufWriter<PacedFile>,
     shape: Shape,
     offset: u64,
     entries: u64,
@@ -47,7 +48,7 @@ impl TableWriter {
     /// The filter will have room for `filter_keys`; with none there is no filter.
     pub(crate) fn create(path: PathBuf, shape: Shape, filter_keys: usize) -> Result<Self> {
         let file = File::create(&path).at(&path)?;
-        let mut file = BufWriter::with_capacity(1 << 18, file);
+        let mut file = BufWriter::with_capacity(1 << 18, PacedFile::new(file));
         file.write_all(MAGIC).at(&path)?;
         Ok(Self {
             path,
@@ -124,8 +125,8 @@ impl TableWriter {
             .into_inner()
             .map_err(|error| error.into_error())
             .at(&self.path)?;
-        file.sync_all().at(&self.path)?;
-        let bytes = file.metadata().at(&self.path)?.len();
+        file.file().sync_all().at(&self.path)?;
+        let bytes = file.file().metadata().at(&self.path)?.len();
         drop(file);
         Ok(Table {
             file: File::open(&self.path).at(&self.path)?,

@@ -74,11 +74,27 @@ impl Entry {
                 targets,
                 ..
             } => 200 + url.len() + links.bytes() + 8 * targets.len(),
-            Entry::Host { host, robots, .. } => {
-                64 + host.len() + robots.as_ref().map_or(0, |r| r.rules.len())
+            Entry::Host {
+                host,
+                robots,
+                links,
+                ..
+            } => {
+                let rules = robots.as_ref().map_or(0, |robots| robots.rules.len());
+                64 + host.len() + rules + links.bytes()
             }
         };
         bytes as u64
+    }
+
+    /// About how many bytes of RAM it takes.
+    pub fn ram_bytes(&self) -> u64 {
+        let forwards: &[(PartitionId, LinkBatch)] = match self {
+            Entry::Visit { forwards, .. } | Entry::Host { forwards, .. } => forwards,
+            Entry::Links { .. } => &[],
+        };
+        let forwards = forwards.iter().map(|(_, links)| links.bytes() as u64);
+        self.size_hint() + forwards.sum::<u64>()
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {

@@ -23,6 +23,7 @@ impl Partition {
         if self.read_only {
             return self.join_all_inline();
         }
+        self.upkeep.blocked += u64::from(self.is_joining());
         self.finish_join()?;
         if !self.sieve.pending.is_empty() {
             self.start_join()?;

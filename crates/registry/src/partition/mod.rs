@@ -8,7 +8,6 @@ mod turns;
 mod upkeep;
 
 pub use turns::{Due, Turn};
-pub use upkeep::Tended;
 
 use crate::by_id::IdMap;
 use crate::error::{RegistryError, Result};
@@ -89,6 +88,8 @@ pub struct Backlog {
     /// Log folded since the last checkpoint began.
     pub log_bytes: u64,
     pub merging: bool,
+    /// How often whoever applied entries had to wait for the disk since the registry was opened; see `is_ready`.
+    pub blocked: u64,
 }
 
 /// What `Partition::open` is told.
@@ -240,7 +241,13 @@ impl Partition {
             hosts_queued: self.queue.len(),
             log_bytes: self.log_bytes(),
             merging: self.is_merging(),
+            blocked: self.upkeep.blocked,
         }
+    }
+
+    /// URLs are being looked up: their links or states become visible soon.
+    pub fn is_looking_up(&self) -> bool {
+        self.is_joining()
     }
 
     /// Nothing due, nothing pending, nothing in flight.

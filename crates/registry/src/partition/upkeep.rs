@@ -3,7 +3,7 @@
 //! lookup (`joins`) and a merge of tables (`compaction`).
 
 use crate::error::{At, RegistryError, Result};
-use crate::files::{RunsWritten, sync_dir};
+use crate::files::{AppendFile, RunsWritten, sync_dir};
 use crate::frontier::frozen_source;
 use crate::hosts::hosts_source;
 use crate::log::Durable;
@@ -18,10 +18,6 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// So many pending operations are looked up at once where they are, without the merge thread,
-const INLINE_OPS: usize = 512;
-/// and so many if RAM is almost full: some twenty milliseconds with a hundred million URLs.
-const URGENT_OPS: usize = 4096;
 /// So many records in RAM are looked at in a call, whether they may go: some quarter of a millisecond.
 const SWEPT_SLOTS: usize = 1 << 15;
 /// With more tables of a kind than this, none is written before RAM is full, and whoever applies entries then waits
@@ -29,15 +25,6 @@ const SWEPT_SLOTS: usize = 1 << 15;
 const MAX_TABLES: usize = 32;
 /// With more than this, a clean stop waits for them to be merged.
 const TABLES_AT_REST: usize = 8;
-
-/// What `tend` did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Tended {
-    /// Links or states became visible: more may be due.
-    pub changed: bool,
-    /// Work goes on in the background.
-    pub busy: bool,
-}
 
 #[derive(Debug)]
 pub(super) struct Upkeep {
@@ -51,6 +38,8 @@ pub(super) struct Upkeep {
     pub(super) joining: Option<Joining>,
     /// Operations looked up since the registry was opened.
     pub(super) looked_up: u64,
+    /// How often whoever applied entries waited for the disk since then.
+    pub(super) blocked: u64,
     work: Work,
     /// A merge of tables.
     pub(super) compaction: Option<Promise<Written>>,
@@ -99,6 +88,7 @@ impl Upkeep {
             room: None,
             joining: None,
             looked_up: 0,
+            blocked: 0,
             work: Work::Idle,
             compaction: None,
             uncommitted: None,
@@ -110,25 +100,48 @@ impl Upkeep {
 impl Partition {
     /// To be called in every loop: installs finished work, starts what is wanted. `hungry`: there is
     /// too little to do, so pending links are wanted now.
-    pub fn tend(&mut self, hungry: bool) -> Result<Tended> {
-        self.sieve.sweep(SWEPT_SLOTS);
+    pub fn tend(&mut self, hungry: bool) -> Result<()> {
+        // A checkpoint that has only just begun makes room at once where that is short.
+        let crowded = self.has_records(self.records_to_spare());
+        let slots = if crowded { usize::MAX } else { SWEPT_SLOTS };
+        self.sieve.sweep(slots);
+        for file in self.growing_files() {
+            file.settle()?;
+        }
         self.see_to_room()?;
-        let mut installed = self.poll_work()?;
-        let mut changed = self.poll_join()?;
-        self.commit_if_allowed()?;
         // Each of these may take ten milliseconds, for which nothing is fetched: the next begins in the next call,
         // unless there is nothing to fetch.
-        installed |= changed;
+        let mut installed = self.poll_work()? | self.poll_join()?;
+        self.commit_if_allowed()?;
         if !self.is_joining() {
             if hungry || !installed {
                 installed = self.poll_compaction()?;
             }
-            changed |= self.start_work(hungry, installed)?;
+            self.start_work(hungry, installed)?;
         }
-        Ok(Tended {
-            changed,
-            busy: self.is_merging(),
-        })
+        Ok(())
+    }
+
+    /// Can entries be folded without waiting for the disk? If not, they should be left where they are, and `tend` be
+    /// called until they can: who folds them all the same waits in the end.
+    pub fn is_ready(&self) -> bool {
+        let crowded = self.is_joining() && self.pends(3, 4);
+        let files = [
+            self.texts.file_ref(),
+            &self.visits,
+            &self.graph,
+            &self.seeds,
+        ];
+        !crowded && !self.is_tight() && files.iter().all(|file| file.is_ready())
+    }
+
+    fn growing_files(&mut self) -> [&mut AppendFile; 4] {
+        [
+            self.texts.file(),
+            &mut self.visits,
+            &mut self.graph,
+            &mut self.seeds,
+        ]
     }
 
     /// To be called before entries are folded. Whatever was pending has been sent to be looked up, and nothing has come
@@ -223,6 +236,7 @@ impl Partition {
         self.sieve.sweep(usize::MAX);
         if self.is_full() {
             // RAM is at its limit: wait for the merge threads rather than grow.
+            self.upkeep.blocked += 1;
             self.finish_work()?;
             self.join_all_inline()?;
             if self.is_full() {
@@ -237,13 +251,47 @@ impl Partition {
 
     /// No room: whoever applies entries has to wait.
     fn is_full(&self) -> bool {
-        let records = self.sieve.recent() + self.limits.pending_ops;
-        records >= self.limits.recent_records || self.fills(9)
+        self.has_records(self.limits.pending_ops) || self.fills(9)
+    }
+
+    /// Room for a few entries more, and no longer for what comes while something is written.
+    fn is_tight(&self) -> bool {
+        self.has_records(self.records_to_spare()) || self.fills(8) || self.is_late()
+    }
+
+    /// A checkpoint should have begun long ago, but something was pending whenever it might have.
+    fn is_late(&self) -> bool {
+        let log_bytes = self.limits.checkpoint_log_bytes;
+        self.upkeep.log_bytes >= log_bytes.saturating_add(log_bytes / 4)
+            && matches!(self.upkeep.work, Work::Idle)
+            && !self.waits_for_merge()
+    }
+
+    /// With too many tables the next one is written when RAM is full, and merges are waited for.
+    fn waits_for_merge(&self) -> bool {
+        self.has_tables_beyond(MAX_TABLES) && self.is_compacting()
+    }
+
+    fn records_to_spare(&self) -> usize {
+        let pending = self.limits.pending_ops;
+        pending.saturating_add(pending / 4)
     }
 
     /// Time to write, early enough that it is done before RAM is full.
     fn is_nearly_full(&self) -> bool {
-        self.fills(7)
+        self.fills(7) || self.is_tight()
+    }
+
+    /// Are as many records in RAM as may be, but for so many?
+    fn has_records(&self, but_for: usize) -> bool {
+        self.sieve.recent().saturating_add(but_for) >= self.limits.recent_records
+    }
+
+    /// Is as much pending as this part of what may be?
+    fn pends(&self, part: usize, of: usize) -> bool {
+        let pending = &self.sieve.pending;
+        pending.len() >= self.limits.pending_ops / of * part
+            || pending.bytes() >= self.limits.pending_bytes / of * part
     }
 
     /// Is as much of anything in RAM as so many eighths of its limit?
@@ -259,37 +307,25 @@ impl Partition {
 
     /// Time to write, and nothing is being written.
     fn wants_write(&self) -> bool {
-        // With too many tables the next one is written when RAM is full, and merges are waited for.
         matches!(self.upkeep.work, Work::Idle)
             && (self.is_nearly_full() || self.upkeep.log_bytes >= self.limits.checkpoint_log_bytes)
-            && !(self.has_tables_beyond(MAX_TABLES) && self.is_compacting())
+            && !self.waits_for_merge()
     }
 
     /// Nothing is being looked up. If something was `installed` in this call, nothing is begun that takes its time, unless
     /// that cannot wait.
-    fn start_work(&mut self, hungry: bool, installed: bool) -> Result<bool> {
-        let pending = self.sieve.pending.len();
+    fn start_work(&mut self, hungry: bool, installed: bool) -> Result<()> {
         let write = self.wants_write();
-        let urgent = write && self.fills(8);
-        // Well before the limits, so that nobody has to wait.
-        let many = pending >= self.limits.pending_ops / 3
-            || self.sieve.pending.bytes() >= self.limits.pending_bytes / 3;
-        let at_once = if urgent { URGENT_OPS } else { INLINE_OPS };
-        if pending > at_once && (many || write || hungry) {
-            // What is to be written is written afterwards.
-            self.start_join()?;
-            return Ok(false);
-        }
-        if installed && !hungry && !urgent {
-            return Ok(false);
-        }
-        if write || hungry {
-            self.join_all_inline()?;
-        }
-        if write {
+        if !self.sieve.pending.is_empty() {
+            // Well before the limits, so that nobody has to wait. What is to be written is written afterwards: looked up
+            // here, it would keep the owner waiting for the disk.
+            if self.pends(1, 3) || write || hungry {
+                self.start_join()?;
+            }
+        } else if write && (!installed || hungry || self.is_tight()) {
             self.start_write()?;
         }
-        Ok(pending > 0 && (write || hungry))
+        Ok(())
     }
 
     /// Installs what is finished; true if that were tables.
@@ -334,12 +370,7 @@ impl Partition {
         debug_assert!(self.sieve.pending.is_empty() && !self.is_joining());
         debug_assert!(matches!(self.upkeep.work, Work::Idle));
         let mut unsynced = Vec::new();
-        for file in [
-            self.texts.file(),
-            &mut self.visits,
-            &mut self.graph,
-            &mut self.seeds,
-        ] {
+        for file in self.growing_files() {
             unsynced.extend(file.start_sync()?);
         }
         let file_id = self.upkeep.next_file;

@@ -10,6 +10,8 @@ use portolan_registry::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 fn tiny(keep_log: bool, order: Order) -> RegistrySettings {
     RegistrySettings {
@@ -73,7 +75,11 @@ impl Crawl {
     }
 
     fn fold(&mut self, deliveries: Vec<(PartitionId, u64, Entry)>) {
+        let patient = self.web.random.one_in(2);
         for partition in &mut self.opened.partitions {
+            if patient {
+                until_ready(partition);
+            }
             let id = partition.id();
             let own = deliveries.iter().filter(|delivery| delivery.0 == id);
             let own = own.map(|(_, seq, entry)| (*seq, entry));
@@ -212,6 +218,19 @@ impl Crawl {
             }
         }
     }
+}
+
+/// What an owner does that does not want to wait for the disk. Tells how often it was not ready.
+pub(crate) fn until_ready(partition: &mut Partition) -> usize {
+    const LOOKS: usize = 100_000;
+    for looks in 0..LOOKS {
+        if partition.is_ready() {
+            return looks;
+        }
+        partition.tend(false).unwrap();
+        thread::sleep(Duration::from_micros(100));
+    }
+    panic!("it never becomes ready: {:?}", partition.backlog());
 }
 
 fn new_model(order: Order) -> Vec<ModelPartition> {

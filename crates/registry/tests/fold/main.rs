@@ -3,3 +3,4 @@
 mod against_model;
 mod damage;
 mod model;
+mod ready;

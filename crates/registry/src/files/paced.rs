@@ -1,0 +1,60 @@
+//! A file that is written by and by, and made durable a part at a time. What the system still has to write stays little:
+//! under a limit of memory it otherwise makes anybody wait who needs a page, for a tenth of a second and more.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// So much may be written and not be on disk.
+const PART_BYTES: u64 = 8 << 20;
+
+#[derive(Debug)]
+pub(crate) struct PacedFile {
+    file: File,
+    unsynced: AtomicU64,
+}
+
+impl PacedFile {
+    pub(crate) fn new(file: File) -> Self {
+        Self {
+            file,
+            unsynced: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(crate) fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)?;
+        self.note(bytes.len())
+    }
+
+    /// Everything written so far is on disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.unsynced.store(0, Ordering::Relaxed);
+        self.file.sync_data()
+    }
+
+    fn note(&self, bytes: usize) -> io::Result<()> {
+        let before = self.unsynced.fetch_add(bytes as u64, Ordering::Relaxed);
+        if before + bytes as u64 >= PART_BYTES {
+            self.sync()?;
+        }
+        Ok(())
+    }
+}
+
+impl Write for PacedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.note(written)?;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
