@@ -61,7 +61,7 @@ pub(crate) struct Archivist {
     pub(crate) builder: RecordBuilder,
     pub(crate) logs: Logs,
     pub(crate) inbox: mpsc::Receiver<Finished>,
-    /// The last batch was as large as may be: what comes next has waited already.
+    /// The last batch was as large as may be, so that most of what comes next has waited already.
     pub(crate) left_some: bool,
     /// By worker.
     pub(crate) owners: Vec<mpsc::Sender<Delivery>>,

@@ -62,7 +62,7 @@ pub(crate) struct Metrics {
     /// Requests that got no answer, or an error.
     pub(crate) errors: AtomicU64,
     pub(crate) duplicates: AtomicU64,
-    /// The longest that a worker did not look after its connections.
+    /// The longest that a worker did one thing (folding, upkeep and beginning turns, or a page) and did not look after its connections.
     longest_pause_us: AtomicU64,
     /// For so long, over all workers, entries were left waiting until the registry could fold them.
     held_back_us: AtomicU64,
@@ -164,7 +164,7 @@ pub struct Progress {
     pub urls_known: u64,
     pub urls_due: u64,
     pub hosts_active: u64,
-    /// The longest that a worker did not look after its connections.
+    /// The longest that a worker did one thing, entries or a page, and did not look after its connections.
     pub longest_pause_ms: f64,
     /// For so long, over all workers, entries waited until the registry could fold them.
     pub held_back_seconds: f64,

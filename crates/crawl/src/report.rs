@@ -28,7 +28,7 @@ pub struct Report {
     pub cpu_seconds: f64,
     /// Of this run.
     pub peak_rss_bytes: u64,
-    /// Of this run: the longest that a worker did not look after its connections.
+    /// Of this run: the longest that a worker did one thing, entries or a page, and did not look after its connections.
     pub longest_pause_ms: f64,
     /// Of this run, over all workers: how long entries waited until the registry could fold them.
     pub held_back_seconds: f64,

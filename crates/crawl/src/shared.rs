@@ -107,18 +107,18 @@ impl Shared {
                 self.commit_now.notify_one();
             }
         }
-        self.outstanding.fetch_add(1, Ordering::SeqCst);
-        let sent = match self.finished.try_send(finished) {
-            Ok(()) => true,
-            Err(TrySendError::Full(finished)) => {
+        let place = match self.finished.try_reserve() {
+            Err(TrySendError::Full(())) => {
                 self.commit_now.notify_one();
-                self.finished.send(finished).await.is_ok()
+                self.finished.reserve().await.ok()
             }
-            Err(TrySendError::Closed(_)) => false,
+            reserved => reserved.ok(),
         };
-        if !sent {
-            // The archivist is gone, which only happens after a failure that is already recorded.
-            self.outstanding.fetch_sub(1, Ordering::SeqCst);
+        // Without a place the archivist is gone, which only happens after a failure that is already recorded. Counted only
+        // now: who waits for a place may be given up.
+        if let Some(place) = place {
+            self.outstanding.fetch_add(1, Ordering::SeqCst);
+            place.send(finished);
         }
     }
 }

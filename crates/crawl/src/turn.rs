@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use portolan_model::{CanonicalUrl, Outcome, PartitionId, Pulse, Reason, Visit};
 use portolan_net::{Connection, Method, NetError};
@@ -219,11 +220,13 @@ impl Visitor {
                     ip: answer.peer,
                     refused: watch.refused,
                 };
+                let begun = Instant::now();
                 let processed =
                     self.worker
                         .bench
                         .borrow_mut()
                         .process(&self.shared, &fetched, answer.response);
+                self.shared.metrics.note_pause(begun.elapsed());
                 if !processed.visit.is_document() {
                     self.shared.budget.give_back();
                 }

@@ -77,7 +77,9 @@ impl Watcher {
                 shared.budget.stop(StoppedBy::MaxPages);
             }
             if self.archivist.is_finished() || self.workers.iter().any(JoinHandle::is_finished) {
-                // One of them ended by itself: it has failed, and everything else ends too.
+                // One of them ended by itself: it has failed, and everything else ends too. The archivist does not wait for a
+                // worker that is gone.
+                shared.unfolded.close();
                 shared.budget.stop_now(StoppedBy::Error);
                 return;
             }

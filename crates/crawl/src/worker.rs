@@ -1,7 +1,8 @@
 //! A worker: one thread that owns some partitions, their hosts and their connections, and shares
 //! nothing on the hot path. It folds what the archivist delivers, gives hosts their turns, and
-//! keeps as many turns under way as its share of connections allows. It never waits for the disk with what
-//! is delivered: that is left where it is until its partitions are ready for it.
+//! keeps as many turns under way as its share of connections allows. It does not wait for the disk with what
+//! is delivered: that is left where it is until its partitions are ready for it. (Only an entry that brings more
+//! than a partition has room for makes it wait.)
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -131,7 +132,7 @@ async fn work(
 ) -> Result<(), RegistryError> {
     let mut turns = JoinSet::new();
     let mut next = None;
-    // Since connections were looked after.
+    // Since it was seen to that others of this thread could work; they may have since.
     let mut busy = Duration::ZERO;
     loop {
         if worker.shared.budget.is_stopping_now() && !turns.is_empty() {
@@ -155,8 +156,11 @@ async fn work(
             busy = Duration::ZERO;
         }
         match folded {
-            Folded::NotReady => worker.wait_for_disk(rest_ms).await,
-            _ => match worker.rest(inbox, rest_ms).await {
+            Folded::NotReady => {
+                worker.wait_for_disk(rest_ms).await;
+                busy = Duration::ZERO;
+            }
+            Folded::Some | Folded::Ended => match worker.rest(inbox, rest_ms).await {
                 Rested::Delivery(delivery) => next = Some(*delivery),
                 Rested::Woken => {}
                 Rested::Closed => return Ok(()),
@@ -167,7 +171,7 @@ async fn work(
 
 #[derive(Debug, PartialEq, Eq)]
 enum Folded {
-    /// All there was, or much of it.
+    /// All there was, or much of it; at least what was received last.
     Some,
     /// A partition would have to wait for the disk; the rest is left where it is.
     NotReady,
@@ -209,7 +213,7 @@ impl Worker {
     ) -> Result<Folded, RegistryError> {
         let begun = Instant::now();
         let mut together = Vec::new();
-        while begun.elapsed() < FOLD_MAX {
+        loop {
             if !self.is_ready() && (next.is_some() || !inbox.is_empty()) {
                 return Ok(Folded::NotReady);
             }
@@ -232,12 +236,11 @@ impl Worker {
             self.apply(&together)?;
             together.clear();
             match missing {
-                None => {}
-                Some(mpsc::error::TryRecvError::Empty) => break,
                 Some(mpsc::error::TryRecvError::Disconnected) => return Ok(Folded::Ended),
+                None if begun.elapsed() < FOLD_MAX => {}
+                _ => return Ok(Folded::Some),
             }
         }
-        Ok(Folded::Some)
     }
 
     /// Could all partitions fold something now without waiting for the disk?

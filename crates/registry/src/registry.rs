@@ -120,16 +120,19 @@ fn open_all(
         next.pop_front()
     };
     let opened = Mutex::new(BTreeMap::new());
-    thread::scope(|scope| {
-        for _ in 0..at_once {
-            scope.spawn(|| {
-                while let Some((id, manifest)) = take() {
-                    let result = open(id, manifest);
-                    let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
-                    opened.insert(id, result);
-                }
-            });
+    let work = || {
+        while let Some((id, manifest)) = take() {
+            let result = open(id, manifest);
+            let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
+            opened.insert(id, result);
         }
+    };
+    thread::scope(|scope| {
+        for _ in 1..at_once {
+            // Where there can be no more threads, there are fewer.
+            let _ = thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
     });
     let opened = opened.into_inner().unwrap_or_else(PoisonError::into_inner);
     opened.into_values().collect()

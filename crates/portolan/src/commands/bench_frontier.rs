@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &BenchFrontierArguments) -> Result<ExitCode, Failur
     }
     if !arguments.json {
         sayln!(
-            "    hosts     due URLs      visited   µs CPU: picking a host   a turn without its URL   a URL   \
+            "    hosts     due URLs      visited   µs CPU: picking a host   a turn without its URL   with it   \
              resident   load"
         );
     }
@@ -44,20 +44,20 @@ fn tell(row: &TurnsRow, as_json: bool) {
     if as_json {
         let value = json!({
             "hosts": row.hosts, "urls": row.urls, "visited": row.visited, "turns": row.turns,
-            "pick_us": row.pick_us, "turn_us": row.turn_us, "url_us": row.url_us,
+            "pick_us": row.pick_us, "turn_us": row.turn_us, "turn_with_url_us": row.turn_with_url_us,
             "rss_bytes": row.rss_bytes, "load_average": load_average(),
         });
         sayln!("{value}");
         return;
     }
     sayln!(
-        "{:>9}  {:>11}  {:>11}   {:>23.2}   {:>22.2}   {:>5.2}   {:>8}   {:>4}",
+        "{:>9}  {:>11}  {:>11}   {:>23.2}   {:>22.2}   {:>7.2}   {:>8}   {:>4}",
         thousands(row.hosts),
         thousands(row.urls),
         thousands(row.visited),
         row.pick_us,
         row.turn_us,
-        row.url_us,
+        row.turn_with_url_us,
         bytes(row.rss_bytes),
         load_average()
     );

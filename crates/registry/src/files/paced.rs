@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// So much may be written and not be on disk.
 const PART_BYTES: u64 = 8 << 20;
@@ -13,6 +14,8 @@ const PART_BYTES: u64 = 8 << 20;
 pub(crate) struct PacedFile {
     file: File,
     unsynced: AtomicU64,
+    /// What a sync failed with. The system tells it once, to whichever thread asks first; here it holds for all.
+    failed: Mutex<Option<io::ErrorKind>>,
 }
 
 impl PacedFile {
@@ -20,6 +23,7 @@ impl PacedFile {
         Self {
             file,
             unsynced: AtomicU64::new(0),
+            failed: Mutex::new(None),
         }
     }
 
@@ -34,8 +38,14 @@ impl PacedFile {
 
     /// Everything written so far is on disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kind) = *failed {
+            return Err(kind.into());
+        }
         self.unsynced.store(0, Ordering::Relaxed);
-        self.file.sync_data()
+        self.file
+            .sync_data()
+            .inspect_err(|error| *failed = Some(error.kind()))
     }
 
     fn note(&self, bytes: usize) -> io::Result<()> {
