@@ -136,7 +136,6 @@ impl Metrics {
             urls_due: sum(|g| &g.due),
             hosts_active: sum(|g| &g.turns),
             longest_pause_ms: self.longest_pause_ms(),
-            held_back_seconds: self.held_back_seconds(),
             seconds,
         }
     }
@@ -166,8 +165,6 @@ pub struct Progress {
     pub hosts_active: u64,
     /// The longest that a worker did one thing, entries or a page, and did not look after its connections.
     pub longest_pause_ms: f64,
-    /// For so long, over all workers, entries waited until the registry could fold them.
-    pub held_back_seconds: f64,
     pub seconds: f64,
 }
 

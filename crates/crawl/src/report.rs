@@ -48,7 +48,7 @@ pub struct Report {
     pub sentences: BTreeMap<String, &'static str>,
 }
 
-/// A pause in which a server might think that nobody reads its answer any more.
+/// A pause that is worth a word.
 pub const LONG_PAUSE_MS: f64 = 100.0;
 /// All waits of a crawl together, from which on they are worth a word.
 const LONG_WAIT_SECONDS: f64 = 1.0;

@@ -35,7 +35,7 @@ pub(crate) struct Shared {
     /// Room for records and links between workers and archivist, in KiB.
     pub(crate) room: Arc<Semaphore>,
     /// Room for entries between archivist and workers, in KiB: taken by the archivist, given back by who folds
-    /// them. Closed when a worker has failed.
+    /// them. Closed when something has failed: then nobody may be there to give it back.
     pub(crate) unfolded: Semaphore,
     /// Places for bodies that are not small.
     pub(crate) large_bodies: Arc<Semaphore>,
@@ -69,6 +69,7 @@ impl Shared {
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
             .get_or_insert(error);
+        self.unfolded.close();
         self.budget.stop_now(StoppedBy::Error);
     }
 

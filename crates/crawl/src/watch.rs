@@ -77,8 +77,7 @@ impl Watcher {
                 shared.budget.stop(StoppedBy::MaxPages);
             }
             if self.archivist.is_finished() || self.workers.iter().any(JoinHandle::is_finished) {
-                // One of them ended by itself: it has failed, and everything else ends too. The archivist does not wait for a
-                // worker that is gone.
+                // One of them ended by itself: it has failed, or panicked without a word, and everything else ends too.
                 shared.unfolded.close();
                 shared.budget.stop_now(StoppedBy::Error);
                 return;

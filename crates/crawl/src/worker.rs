@@ -97,7 +97,6 @@ pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
             shared.fail(CrawlError::Internal(format!(
                 "no runtime for a worker: {error}"
             )));
-            shared.unfolded.close();
             return plan.partitions;
         }
     };
@@ -119,8 +118,6 @@ pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
         let mut inbox = plan.inbox;
         if let Err(error) = work(&worker, &mut inbox).await {
             worker.shared.fail(error.into());
-            // Nobody will give back the room of what was delivered to this one.
-            worker.shared.unfolded.close();
         }
         worker.partitions.take()
     })

@@ -1,5 +1,5 @@
 //! A file that is written by and by, and made durable a part at a time. What the system still has to write stays little:
-//! under a limit of memory it otherwise makes anybody wait who needs a page, for a tenth of a second and more.
+//! under a limit of memory it may make anybody wait who needs a page (decision 3).
 
 use std::fs::File;
 use std::io::{self, Write};
