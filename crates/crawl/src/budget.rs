@@ -15,6 +15,8 @@ pub enum StoppedBy {
     Signal = 4,
     /// Something failed that the crawl cannot go on without.
     Error = 5,
+    /// Nothing is left but URLs of hosts that fail.
+    Waiting = 6,
 }
 
 impl StoppedBy {
@@ -25,12 +27,13 @@ impl StoppedBy {
             StoppedBy::TimeLimit => "time-limit",
             StoppedBy::Signal => "signal",
             StoppedBy::Error => "error",
+            StoppedBy::Waiting => "waiting",
         }
     }
 
     fn from_u8(value: u8) -> Option<Self> {
         use StoppedBy::*;
-        [Done, MaxPages, TimeLimit, Signal, Error]
+        [Done, MaxPages, TimeLimit, Signal, Error, Waiting]
             .into_iter()
             .find(|s| *s as u8 == value)
     }

@@ -229,7 +229,7 @@ impl Archivist {
                 visit.archive = Some(position);
             }
             Entry::Host { archive, .. } => *archive = Some(self.warc.append(&built)?),
-            Entry::Links { .. } => {}
+            Entry::Links { .. } | Entry::Again { .. } => {}
         }
         Ok(())
     }

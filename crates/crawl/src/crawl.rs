@@ -14,7 +14,7 @@ use portolan_model::{
     CanonicalUrl, Canonicalizer, Clock, DocId, Known, Link, LinkBatch, LinkKind, PartitionId,
     SystemClock, UrlKey,
 };
-use portolan_registry::{Entry, Opened, Registry, RegistryError};
+use portolan_registry::{Entry, Opened, Registry, RegistryError, RegistrySettings, Snapshot};
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::assembly;
@@ -27,9 +27,11 @@ use crate::gate::Gate;
 use crate::links::ranked;
 use crate::mapper::{self, NameDrop};
 use crate::metrics::{Metrics, Progress, process_cpu_seconds};
+use crate::network::Network;
 use crate::page::Workbench;
 use crate::politeness::Politeness;
 use crate::report::Report;
+use crate::retry::{self, Retry};
 use crate::scope::Scope;
 use crate::settings::Settings;
 use crate::shared::{LARGE_BODIES, ROOM_KIB, Shared, UNFOLDED_KIB, owner};
@@ -57,6 +59,8 @@ pub struct Plan {
     pub dir: PathBuf,
     pub seeds: Vec<Seed>,
     pub settings: Settings,
+    /// What failed earlier and is to be asked for again, now.
+    pub retry: Option<Retry>,
 }
 
 /// A running crawl.
@@ -129,10 +133,18 @@ impl Crawl {
             directory::remember_ranks(&dir, &plan.settings)?;
             directory::remember(&dir, &seeds, &plan.settings)?;
         }
+        let retried = match &plan.retry {
+            Some(_) if resumed => Some(Snapshot::open(&dir.join(REGISTRY_DIR))?),
+            _ => None,
+        };
+        let run_ms = clock.now_ms();
         let opened = Registry::open(
             &dir.join(REGISTRY_DIR),
-            &assembly::registry(&plan.settings, chosen.partitions()),
-            clock.now_ms(),
+            &RegistrySettings {
+                retry_now: plan.retry.is_some(),
+                ..assembly::registry(&plan.settings, chosen.partitions())
+            },
+            run_ms,
         )
         .map_err(|error| match error {
             RegistryError::Settings { .. } => CrawlError::Input(error.to_string()),
@@ -189,8 +201,14 @@ impl Crawl {
             division: Arc::new(division),
             ranker,
             scope: RwLock::new(Scope::new(&plan.settings.scope, &seeds)?),
-            politeness: Politeness::new(plan.settings.politeness.clone()),
+            politeness: Politeness::new(
+                plan.settings.politeness.clone(),
+                plan.settings.outages.clone(),
+                run_ms,
+            ),
             gate: Gate::default(),
+            network: Network::default(),
+            run_ms,
             budget: Budget::new(plan.settings.limits.max_pages, pages),
             metrics: Metrics::default(),
             connector: assembly::connector(&plan.settings, &seeds)?,
@@ -209,6 +227,11 @@ impl Crawl {
             failure: Mutex::new(None),
         });
         plant(&shared, &new_seeds)?;
+        let retried = plan.retry.zip(retried);
+        if retried.is_some() {
+            // The crawl does not end before these URLs are due again.
+            shared.outstanding.fetch_add(1, Ordering::SeqCst);
+        }
 
         let workers = assembly::threads(&shared.settings)
             .min(partitions.len())
@@ -261,6 +284,10 @@ impl Crawl {
             owners,
         };
         let archivist = spawn("archivist", move || commit::run(archivist))?;
+        if let Some((retry, snapshot)) = retried {
+            let shared = Arc::clone(&shared);
+            spawn("retry", move || retry::run(&shared, &snapshot, &retry))?;
+        }
         let watcher = Watcher {
             shared: Arc::clone(&shared),
             gauges: gauges.clone(),
@@ -299,9 +326,11 @@ impl Crawl {
     }
 
     pub fn progress(&self) -> Progress {
-        self.shared
-            .metrics
-            .progress(&self.gauges, self.begun.elapsed().as_secs_f64())
+        let seconds = self.begun.elapsed().as_secs_f64();
+        Progress {
+            no_network_since_ms: self.shared.network.down_since_ms(),
+            ..self.shared.metrics.progress(&self.gauges, seconds)
+        }
     }
 
     /// Wait for the end.

@@ -4,8 +4,9 @@
 //! directory a crawl) and `division` (who fetches what) with `claims`, `worker` (a thread with its partitions), `mapper` (names resolved ahead),
 //! `turn` (one host, a few URLs) with `request` and `body_watch`, `robots` (settled before any page), `page` (an answer becomes a
 //! visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
+//! `outages` (who is waited for), `retry` (what failed is asked for again).
 //! Beside them: `scope` (may a link be crawled), `politeness` (how long a host rests), `gate`
-//! (addresses shared by all workers), `parking` (idle connections), `budget` (when to stop),
+//! (addresses shared by all workers), `network` (is it they or we?), `parking` (idle connections), `budget` (when to stop),
 //! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from),
 //! `bench` (parts of the way alone, to be measured).
 
@@ -24,11 +25,14 @@ mod generations;
 mod links;
 mod mapper;
 mod metrics;
+mod network;
+mod outages;
 mod page;
 mod parking;
 mod politeness;
 pub mod report;
 mod request;
+mod retry;
 mod retry_after;
 mod robots;
 mod scan;
@@ -44,4 +48,5 @@ pub use crawl::{ARCHIVE_DIR, Crawl, Plan, REGISTRY_DIR, Seed};
 pub use error::CrawlError;
 pub use metrics::{Progress, peak_rss_bytes, process_cpu_seconds, thread_cpu_ns};
 pub use report::Report;
+pub use retry::Retry;
 pub use settings::Settings;

@@ -62,6 +62,10 @@ pub(crate) struct Metrics {
     /// Requests that got no answer, or an error.
     pub(crate) errors: AtomicU64,
     pub(crate) duplicates: AtomicU64,
+    /// URLs that had failed and were made due again.
+    pub(crate) retried: AtomicU64,
+    /// Requests that could not be made because this machine had no descriptor or port left.
+    pub(crate) exhausted: AtomicU64,
     /// The longest that a worker did one thing (folding, upkeep and beginning turns, or a page) and did not look after its connections.
     longest_pause_us: AtomicU64,
     /// For so long, over all workers, entries were left waiting until the registry could fold them.
@@ -135,6 +139,9 @@ impl Metrics {
             urls_known: sum(|g| &g.known),
             urls_due: sum(|g| &g.due),
             hosts_active: sum(|g| &g.turns),
+            hosts_failing: sum(|g| &g.failing),
+            exhausted: self.exhausted.load(Ordering::Relaxed),
+            no_network_since_ms: None,
             longest_pause_ms: self.longest_pause_ms(),
             seconds,
         }
@@ -163,6 +170,12 @@ pub struct Progress {
     pub urls_known: u64,
     pub urls_due: u64,
     pub hosts_active: u64,
+    /// Hosts that rest because their last request failed.
+    pub hosts_failing: u64,
+    /// Requests that could not be made because this machine had no descriptor or port left.
+    pub exhausted: u64,
+    /// Our own network is down since then.
+    pub no_network_since_ms: Option<u64>,
     /// The longest that a worker did one thing, entries or a page, and did not look after its connections.
     pub longest_pause_ms: f64,
     pub seconds: f64,

@@ -53,6 +53,8 @@ pub(crate) struct Fetched<'a> {
     pub(crate) ip: IpAddr,
     /// The body was not wanted.
     pub(crate) refused: Option<Reason>,
+    /// The host had not failed when it was asked.
+    pub(crate) host_was_well: bool,
 }
 
 /// What is logged and archived of an answer.
@@ -121,7 +123,8 @@ impl Workbench {
             .header("content-type")
             .and_then(MimeType::parse_header);
         let mut visit = visit_of(fetched, &response, mime.as_ref());
-        visit.outcome = outcome_of(status, visit.attempt, settings.limits.max_attempts);
+        let is_last = visit.attempt >= settings.limits.max_attempts;
+        visit.outcome = outcome_of(status, is_last, is_last && fetched.host_was_well);
         let mut links = PageLinks::none(Some(fetched.due.doc));
         if let Some(reason) = fetched.refused {
             visit.outcome = Outcome::Excluded(reason);
@@ -478,19 +481,23 @@ fn visit_of(fetched: &Fetched<'_>, response: &Response, mime: Option<&MimeType>)
 }
 
 /// What a status means for the URL.
-fn outcome_of(status: u16, attempt: u8, max_attempts: u8) -> Outcome {
-    let again = |reason| {
-        if attempt >= max_attempts {
+/// `is_last`: the page was asked for as often as a page is. `is_to_blame`: so it was, and its host
+/// answers others.
+fn outcome_of(status: u16, is_last: bool, is_to_blame: bool) -> Outcome {
+    let unless = |enough: bool, reason| {
+        if enough {
             Outcome::Failed(reason)
         } else {
             Outcome::Retry(reason)
         }
     };
     match status {
-        429 => again(Reason::TooManyRequests),
-        408 | 425 => again(Reason::HttpClientError),
+        // A server that asks for a rest says nothing of the page.
+        429 => Outcome::Retry(Reason::TooManyRequests),
+        503 => Outcome::Retry(Reason::Unavailable),
+        408 | 425 => unless(is_last, Reason::HttpClientError),
         400..500 => Outcome::Failed(Reason::HttpClientError),
-        500 | 502..505 => again(Reason::HttpServerError),
+        500 | 502 | 504 => unless(is_to_blame, Reason::HttpServerError),
         500..600 => Outcome::Failed(Reason::HttpServerError),
         200..400 => Outcome::Fetched,
         _ => Outcome::Failed(Reason::BrokenHttp),
@@ -537,29 +544,31 @@ mod tests {
 
     #[test]
     fn statuses_become_outcomes() {
-        assert_eq!(outcome_of(200, 1, 3), Outcome::Fetched);
-        assert_eq!(outcome_of(301, 1, 3), Outcome::Fetched);
+        let first = |status| outcome_of(status, false, false);
+        assert_eq!(first(200), Outcome::Fetched);
+        assert_eq!(first(301), Outcome::Fetched);
+        assert_eq!(first(404), Outcome::Failed(Reason::HttpClientError));
+        assert_eq!(first(500), Outcome::Retry(Reason::HttpServerError));
+        assert_eq!(first(501), Outcome::Failed(Reason::HttpServerError));
+        assert_eq!(first(999), Outcome::Failed(Reason::BrokenHttp));
+        // Tried often enough, while the host failed for others, too.
         assert_eq!(
-            outcome_of(404, 1, 3),
-            Outcome::Failed(Reason::HttpClientError)
-        );
-        assert_eq!(
-            outcome_of(503, 1, 3),
+            outcome_of(500, true, false),
             Outcome::Retry(Reason::HttpServerError)
         );
         assert_eq!(
-            outcome_of(503, 3, 3),
+            outcome_of(500, true, true),
             Outcome::Failed(Reason::HttpServerError)
         );
+        // A wish for rest is never a page's failure.
         assert_eq!(
-            outcome_of(501, 1, 3),
-            Outcome::Failed(Reason::HttpServerError)
+            outcome_of(503, true, true),
+            Outcome::Retry(Reason::Unavailable)
         );
         assert_eq!(
-            outcome_of(429, 2, 3),
+            outcome_of(429, true, true),
             Outcome::Retry(Reason::TooManyRequests)
         );
-        assert_eq!(outcome_of(999, 1, 3), Outcome::Failed(Reason::BrokenHttp));
     }
 
     #[test]

@@ -47,6 +47,11 @@ impl Parking {
         }
     }
 
+    /// Close all.
+    pub(crate) fn clear(&mut self) {
+        self.places.clear();
+    }
+
     /// Close what has stayed too long.
     pub(crate) fn sweep(&mut self, now_ms: u64) {
         self.places.retain(|_, place| place.leaves_at_ms > now_ms);

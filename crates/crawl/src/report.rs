@@ -5,6 +5,8 @@ use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
+pub use crate::outages::{Waiting, WaitingHost};
+
 /// Totals over all runs of a crawl directory, unless said otherwise.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
@@ -33,6 +35,15 @@ pub struct Report {
     /// Of this run, over all workers: how long entries waited until the registry could fold them.
     pub held_back_seconds: f64,
     pub stopped_by: &'static str,
+    /// Due URLs whose hosts fail: the crawl is not complete.
+    pub waiting: Waiting,
+    /// Due URLs whose hosts failed for so long that this run gave them up. The next run asks again.
+    pub given_up: Waiting,
+    /// Of this run: how often our own network was gone, and for how many seconds in all.
+    pub network_outages: u64,
+    pub network_gone_seconds: f64,
+    /// Of this run: URLs that failed before and were made due again.
+    pub retried: u64,
     /// Documents archived in this run.
     pub pages_this_run: u64,
     /// Requests sent in this run, robots.txt included.
@@ -60,6 +71,7 @@ impl fmt::Display for Report {
             "max-pages" => "the limit of pages was reached",
             "time-limit" => "the time was up",
             "signal" => "it was asked to stop",
+            "waiting" => "all that is left waits for hosts that do not answer",
             _ => "an error stopped it",
         };
         writeln!(f, "The crawl ended because {why}.")?;
@@ -84,6 +96,7 @@ impl fmt::Display for Report {
             let sentence = self.sentences.get(reason).copied().unwrap_or("");
             writeln!(f, "    {:>10}  {reason}: {sentence}", thousands(*count))?;
         }
+        self.tell_outages(f)?;
         let files = counted(self.archive_files, "WARC file");
         writeln!(f, "  {files}, {}.", bytes(self.archive_bytes))?;
         let rate = self.pages_this_run as f64 / self.seconds.max(0.001);
@@ -102,6 +115,40 @@ impl fmt::Display for Report {
 }
 
 impl Report {
+    /// Who does not answer, and when to ask again.
+    fn tell_outages(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.retried > 0 {
+            let urls = counted(self.retried, "URL");
+            writeln!(f, "  {urls} that had failed became due again in this run.")?;
+        }
+        if self.network_outages > 0 {
+            let gone = duration(self.network_gone_seconds);
+            let times = counted(self.network_outages, "time");
+            writeln!(f, "  There was no network for {gone} in all ({times}).")?;
+        }
+        let Waiting { urls, hosts, .. } = self.waiting;
+        if urls > 0 {
+            let (urls, hosts) = (counted(urls, "URL"), counted(hosts, "host"));
+            writeln!(f, "  Of those due, {urls} wait for {hosts} that fail:")?;
+            self.waiting.tell(f)?;
+            let when = date(self.waiting.come_back_ms);
+            writeln!(
+                f,
+                "  Not complete. Go on with the crawl after {when}, or at once with --retry-failed."
+            )?;
+        }
+        let Waiting { urls, hosts, .. } = self.given_up;
+        if urls > 0 {
+            let (urls, hosts) = (counted(urls, "URL"), counted(hosts, "host"));
+            writeln!(
+                f,
+                "  Of those due, {urls} of {hosts} were given up; the next run asks again:"
+            )?;
+            self.given_up.tell(f)?;
+        }
+        Ok(())
+    }
+
     /// Whether the disk could keep up, or the processors; said only where they could not.
     fn tell_waits(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.longest_pause_ms >= LONG_PAUSE_MS {
@@ -192,9 +239,43 @@ pub fn duration(seconds: f64) -> String {
     text
 }
 
+/// `2026-11-15 20:24:38` in UTC.
+pub fn date(at_ms: u64) -> String {
+    let days = (at_ms / 86_400_000) as i64;
+    let seconds = at_ms / 1_000 % 86_400;
+    // Days since 1970-01-01 to a date of the Gregorian calendar, in eras of 400 years.
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let day_of_era = z.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 {
+        month_index + 3
+    } else {
+        month_index - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC",
+        seconds / 3_600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_follow_the_calendar() {
+        assert_eq!(date(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(date(951_782_400_000), "2000-02-29 00:00:00 UTC");
+        assert_eq!(date(1_794_774_278_000), "2026-11-15 20:24:38 UTC");
+    }
 
     #[test]
     fn figures_read_well() {

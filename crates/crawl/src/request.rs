@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use portolan_model::CanonicalUrl;
+use portolan_model::{CanonicalUrl, Pulse, Reason};
 use portolan_net::{
     BodySink, Connection, Method, NetError, Origin, Request, Resolved, Response, Scheme,
 };
@@ -12,6 +12,9 @@ use portolan_net::{
 use crate::gate::Door;
 use crate::politeness::Mood;
 use crate::turn::Visitor;
+
+/// A host is left alone this long when this machine or its network could not ask it.
+const EXHAUSTED_REST_MS: u64 = 1_000;
 
 /// What came of a request.
 pub(crate) enum Asked {
@@ -36,6 +39,7 @@ impl Visitor {
         crawl_delay_ms: Option<u64>,
     ) -> Result<Asked, NetError> {
         let shared = Arc::clone(&self.shared);
+        self.was_well = !self.pulse.is_failing();
         let scheme = if url.is_https() {
             Scheme::Https
         } else {
@@ -51,7 +55,7 @@ impl Visitor {
             None => match shared.mapping.resolve(origin.host()).await {
                 Ok(resolved) => Some(resolved),
                 Err(error) => {
-                    self.strained(crawl_delay_ms, None, 0);
+                    self.no_answer(&error, crawl_delay_ms, 0);
                     return Err(error);
                 }
             },
@@ -92,6 +96,7 @@ impl Visitor {
                 shared
                     .metrics
                     .add(&shared.metrics.wire_bytes, answer.response.wire_bytes);
+                shared.network.answered(self.turn.host, now_ms);
                 let mood = mood_of(&answer.response, now_ms);
                 self.pulse =
                     shared
@@ -109,21 +114,56 @@ impl Visitor {
                 );
                 return Ok(Asked::Later);
             }
-            Err(_) => {
+            Err(error) => {
                 shared.metrics.add(&shared.metrics.errors, 1);
-                self.strained(crawl_delay_ms, None, took_ms);
+                self.no_answer(error, crawl_delay_ms, took_ms);
             }
         }
         result.map(Asked::Answer)
     }
 
-    fn strained(&mut self, crawl_delay_ms: Option<u64>, retry_after_ms: Option<u64>, took_ms: u64) {
+    /// The host did not answer. It rests as after a failure only if it is to blame, not if this
+    /// machine or its network is.
+    fn no_answer(&mut self, error: &NetError, crawl_delay_ms: Option<u64>, took_ms: u64) {
+        let shared = Arc::clone(&self.shared);
+        let now_ms = shared.now_ms();
+        self.blameless = false;
+        if error.is_our_own() {
+            self.blameless = true;
+            self.worker.exhausted(now_ms);
+            self.pulse.not_before_ms = self.pulse.not_before_ms.max(now_ms + EXHAUSTED_REST_MS);
+            return;
+        }
+        let was_well = self.was_well && self.pulse.last_ms > 0;
+        if shared.network.failed(self.turn.host, was_well, now_ms) {
+            self.blameless = true;
+            let rested = shared.politeness.after(
+                &self.pulse,
+                now_ms,
+                took_ms,
+                crawl_delay_ms,
+                Mood::Content,
+            );
+            self.pulse = Pulse {
+                last_ms: rested.last_ms,
+                not_before_ms: rested.not_before_ms.max(now_ms + EXHAUSTED_REST_MS),
+                ..self.pulse
+            };
+            return;
+        }
+        self.strained(error.reason(), crawl_delay_ms, took_ms);
+    }
+
+    fn strained(&mut self, trouble: Reason, crawl_delay_ms: Option<u64>, took_ms: u64) {
         self.pulse = self.shared.politeness.after(
             &self.pulse,
             self.shared.now_ms(),
             took_ms,
             crawl_delay_ms,
-            Mood::Strained { retry_after_ms },
+            Mood::Strained {
+                trouble,
+                retry_after_ms: None,
+            },
         );
     }
 
@@ -170,18 +210,22 @@ impl Visitor {
     }
 
     /// Leave the host alone as after a failure.
-    pub(crate) fn back_off(&mut self) {
-        self.strained(None, None, 0);
+    pub(crate) fn back_off(&mut self, trouble: Reason) {
+        self.strained(trouble, None, 0);
     }
 }
 
 fn mood_of(response: &Response, now_ms: u64) -> Mood {
-    match response.status() {
-        429 | 503 => Mood::Strained {
-            retry_after_ms: response
-                .header_str("retry-after")
-                .and_then(|text| crate::retry_after::parse_ms(text, now_ms)),
-        },
-        _ => Mood::Content,
+    let trouble = match response.status() {
+        429 => Reason::TooManyRequests,
+        503 => Reason::Unavailable,
+        500 | 502 | 504 => Reason::HttpServerError,
+        _ => return Mood::Content,
+    };
+    Mood::Strained {
+        trouble,
+        retry_after_ms: response
+            .header_str("retry-after")
+            .and_then(|text| crate::retry_after::parse_ms(text, now_ms)),
     }
 }

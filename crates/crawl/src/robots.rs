@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portolan_content::{MAX_ROBOTS_BYTES, Robots, RobotsAnswer};
-use portolan_model::{CanonicalUrl, RobotsRecord, RobotsStatus};
+use portolan_model::{CanonicalUrl, Reason, RobotsRecord, RobotsStatus};
 use portolan_net::{BodySink, Method, NetError, Origin, Request, Scheme};
 use portolan_registry::Entry;
 
@@ -34,11 +34,10 @@ pub(crate) struct Rules {
 
 pub(crate) enum RobotsStep {
     Settled(Rc<Rules>),
-    /// It answers with server errors again and again: nothing may be fetched.
-    Unreachable,
     /// The host could not be asked at all.
     Failed(NetError),
-    /// A request was made, and the host wants a pause before the next.
+    /// A request was made, and the host wants a pause before the next. Or robots.txt could not be read,
+    /// so that nothing may be fetched, and the host rests as after a failure.
     Later,
 }
 
@@ -50,16 +49,16 @@ pub(crate) struct RobotsCache {
 #[derive(Clone)]
 enum State {
     Settled { rules: Rc<Rules>, expires_ms: u64 },
-    Unreachable { expires_ms: u64 },
     Reading(Reading),
 }
 
-/// A robots.txt on its way: redirects followed and tries made so far.
+/// A robots.txt on its way: redirects followed so far, and tries in vain with the time of the first.
 #[derive(Clone)]
 struct Reading {
     next: CanonicalUrl,
     hops: u8,
     attempts: u16,
+    failing_since_ms: u64,
 }
 
 impl Default for RobotsCache {
@@ -96,11 +95,18 @@ impl Visitor {
                 self.foreign_request(&reading.next).await.map(Asked::Answer)
             };
             match asked {
-                Ok(Asked::Answer(answer)) => self.judge(&origin, reading, answer, at_ms).await,
+                Ok(Asked::Answer(answer)) => {
+                    if self.judge(&origin, reading, answer, at_ms).await.is_break() {
+                        return RobotsStep::Later;
+                    }
+                }
                 Ok(Asked::Later) => return RobotsStep::Later,
                 Err(error) if reading.hops == 0 => return RobotsStep::Failed(error),
                 // Where a redirect led cannot be reached: as good as a server error.
-                Err(_) => self.unreachable(&origin, reading).await,
+                Err(_) => {
+                    self.unreachable(&origin, reading).await;
+                    return RobotsStep::Later;
+                }
             }
         }
     }
@@ -113,9 +119,6 @@ impl Visitor {
             Some(State::Settled { rules, expires_ms }) if *expires_ms > now_ms => {
                 return Some(RobotsStep::Settled(Rc::clone(rules)));
             }
-            Some(State::Unreachable { expires_ms }) if *expires_ms > now_ms => {
-                return Some(RobotsStep::Unreachable);
-            }
             Some(State::Reading(_)) => return None,
             _ => {}
         }
@@ -126,12 +129,6 @@ impl Visitor {
             .find(|r| r.origin == origin && r.expires_ms > now_ms)?;
         let expires_ms = record.expires_ms;
         let robots = match record.status {
-            RobotsStatus::Unreachable => {
-                cache
-                    .origins
-                    .insert(origin.to_owned(), State::Unreachable { expires_ms });
-                return Some(RobotsStep::Unreachable);
-            }
             RobotsStatus::Absent => Robots::allow_all(),
             RobotsStatus::Rules => Robots::parse(record.rules.as_bytes(), "*"),
         };
@@ -157,10 +154,28 @@ impl Visitor {
             next,
             hops: 0,
             attempts: 0,
+            failing_since_ms: 0,
         })
     }
 
-    async fn judge(&mut self, origin: &str, mut reading: Reading, answer: Answer, at_ms: u64) {
+    /// Ask for robots.txt of `url`'s origin again, whatever is remembered of it.
+    pub(crate) fn read_robots_anew(&mut self, url: &CanonicalUrl) {
+        if let Some(reading) = self.reading(url.origin()) {
+            let mut cache = self.worker.robots.borrow_mut();
+            cache
+                .origins
+                .insert(url.origin().to_owned(), State::Reading(reading));
+        }
+    }
+
+    /// What the answer means. `Break`: robots.txt cannot be read for now.
+    async fn judge(
+        &mut self,
+        origin: &str,
+        mut reading: Reading,
+        answer: Answer,
+        at_ms: u64,
+    ) -> ControlFlow<()> {
         let response = &answer.response;
         match RobotsAnswer::from_status(response.status()) {
             RobotsAnswer::Parse => {
@@ -183,7 +198,10 @@ impl Visitor {
                 )
                 .await;
             }
-            RobotsAnswer::DisallowAll => self.unreachable(origin, reading).await,
+            RobotsAnswer::DisallowAll => {
+                self.unreachable(origin, reading).await;
+                return ControlFlow::Break(());
+            }
             RobotsAnswer::Redirect => {
                 let target = response
                     .header_str("location")
@@ -208,6 +226,7 @@ impl Visitor {
                 }
             }
         }
+        ControlFlow::Continue(())
     }
 
     async fn settle_robots(
@@ -265,37 +284,27 @@ impl Visitor {
         self.log_host(record, links, Some(archived)).await;
     }
 
-    /// Another try failed; after enough of them the origin is closed to us.
+    /// robots.txt could not be read, so nothing may be fetched: the host rests as after a failure, and
+    /// its URLs stay due. The next try begins at the origin again.
     async fn unreachable(&mut self, origin: &str, mut reading: Reading) {
-        reading.attempts += 1;
-        if reading.attempts < self.shared.settings.robots.unreachable_attempts {
-            self.back_off();
-            reading.hops = 0;
-            if let Ok(next) = CanonicalUrl::from_canonical(format!("{origin}/robots.txt")) {
-                reading.next = next;
-            }
-            self.worker
-                .robots
-                .borrow_mut()
-                .origins
-                .insert(origin.to_owned(), State::Reading(reading));
-            return;
+        if !self.pulse.is_failing() {
+            // The host itself answered, with a redirect to nowhere, perhaps: the tries add up all the same.
+            self.pulse.failures = reading.attempts;
+            self.pulse.failing_since_ms = reading.failing_since_ms;
+            self.back_off(Reason::RobotsUnreachable);
         }
-        let now_ms = self.shared.now_ms();
-        let expires_ms = now_ms + self.shared.settings.robots.cache_ms;
+        reading.attempts = self.pulse.failures;
+        reading.failing_since_ms = self.pulse.failing_since_ms;
+        reading.hops = 0;
+        if let Ok(next) = CanonicalUrl::from_canonical(format!("{origin}/robots.txt")) {
+            reading.next = next;
+        }
         self.worker
             .robots
             .borrow_mut()
             .origins
-            .insert(origin.to_owned(), State::Unreachable { expires_ms });
-        let record = RobotsRecord {
-            origin: origin.to_owned(),
-            status: RobotsStatus::Unreachable,
-            fetched_ms: now_ms,
-            expires_ms,
-            rules: String::new(),
-        };
-        self.log_host(record, PageLinks::none(None), None).await;
+            .insert(origin.to_owned(), State::Reading(reading));
+        self.log_pulse().await;
     }
 
     /// What was learnt of the host, with the sitemaps that it names: all of it, or nothing.

@@ -19,6 +19,7 @@ pub struct Settings {
     pub identity: IdentitySettings,
     pub limits: LimitSettings,
     pub politeness: PolitenessSettings,
+    pub outages: OutageSettings,
     pub robots: RobotsSettings,
     pub scope: ScopeSettings,
     pub urls: UrlSettings,
@@ -64,8 +65,16 @@ pub struct PolitenessSettings {
     pub backoff_ms: u64,
     pub backoff_max_ms: u64,
     pub retry_after_max_ms: u64,
-    pub host_failures_max: u16,
     pub keep_alive_ms: u64,
+}
+
+/// How long to wait for whom, when hosts or the network fail.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutageSettings {
+    pub give_up_ms: u64,
+    pub unknown_host_give_up_ms: u64,
+    pub wait_ms: u64,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -73,7 +82,6 @@ pub struct PolitenessSettings {
 pub struct RobotsSettings {
     pub cache_ms: u64,
     pub max_redirects: u8,
-    pub unreachable_attempts: u16,
     pub meta: bool,
     pub sitemaps: bool,
 }
@@ -374,10 +382,6 @@ mod tests {
         assert!(wrong("[limits]\nconnections = 0").contains("limits.connections"));
         for (text, setting) in [
             ("[limits]\ntime_limit_s = nan", "limits.time_limit_s"),
-            (
-                "[politeness]\nhost_failures_max = 0",
-                "politeness.host_failures_max",
-            ),
             (
                 "[politeness]\ndelay_ms = 9999999999999",
                 "politeness.delay_ms",

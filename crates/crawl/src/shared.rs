@@ -15,6 +15,7 @@ use crate::division::Division;
 use crate::error::CrawlError;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
+use crate::network::Network;
 use crate::politeness::Politeness;
 use crate::scope::Scope;
 use crate::settings::Settings;
@@ -27,6 +28,7 @@ pub(crate) struct Shared {
     pub(crate) scope: RwLock<Scope>,
     pub(crate) politeness: Politeness,
     pub(crate) gate: Gate,
+    pub(crate) network: Network,
     pub(crate) budget: Budget,
     pub(crate) metrics: Metrics,
     pub(crate) mapping: Arc<Mapping>,
@@ -49,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) folded: AtomicU64,
     /// Documents archived by earlier runs.
     pub(crate) pages_before: u64,
+    /// When this run opened the registry; tells it from other runs.
+    pub(crate) run_ms: u64,
     pub(crate) failure: Mutex<Option<CrawlError>>,
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use portolan_model::{CanonicalUrl, Outcome, PartitionId, Pulse, Reason, Visit};
+use portolan_model::{CanonicalUrl, LinkBatch, Outcome, PartitionId, Pulse, Reason, Visit};
 use portolan_net::{Connection, Method, NetError};
 use portolan_registry::{Due, Entry, RegistryError, Turn};
 
@@ -28,16 +28,14 @@ pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn) {
     let shared = Arc::clone(&worker.shared);
     let host = turn.host;
     let door = Door::Host(host);
+    let was_failing = turn.pulse.is_failing();
     if let Err(at_ms) = shared.gate.enter(door, shared.now_ms()) {
         let not_before_ms = turn.pulse.not_before_ms.max(at_ms);
-        worker.end_turn(
-            slot,
-            host,
-            Pulse {
-                not_before_ms,
-                ..turn.pulse
-            },
-        );
+        let pulse = Pulse {
+            not_before_ms,
+            ..turn.pulse
+        };
+        worker.end_turn(slot, host, pulse, was_failing);
         return;
     }
     let mut visitor = Visitor::new(Rc::clone(&worker), slot, turn);
@@ -53,7 +51,7 @@ pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn) {
             .borrow_mut()
             .park(host, connection, now_ms, stay_ms);
     }
-    worker.end_turn(slot, host, visitor.pulse);
+    worker.end_turn(slot, host, visitor.pulse, was_failing);
 }
 
 /// What to do after a URL.
@@ -74,6 +72,10 @@ pub(crate) struct Visitor {
     pub(crate) pulse: Pulse,
     /// Pages asked for in this turn.
     asked: u64,
+    /// The host had not failed before the last request.
+    pub(crate) was_well: bool,
+    /// The last request got no answer, but through no fault of the host's.
+    pub(crate) blameless: bool,
     pub(crate) connection: Option<Connection>,
 }
 
@@ -94,6 +96,8 @@ impl Visitor {
             partition: worker.partition_id(slot),
             pulse: turn.pulse,
             asked: 0,
+            was_well: true,
+            blameless: false,
             connection,
             worker,
             shared,
@@ -128,10 +132,6 @@ impl Visitor {
                 .await;
             return Next::Go;
         };
-        if self.shared.politeness.is_host_down(&self.pulse) {
-            self.settle(due, Outcome::Failed(Reason::HostDown)).await;
-            return Next::Go;
-        }
         match self.host_budget() {
             HostBudget::Open => {}
             HostBudget::Claimed => return self.put_back_for_now(due),
@@ -141,17 +141,17 @@ impl Visitor {
                 return Next::Go;
             }
         }
+        if self.must_ask_for_control() {
+            self.read_robots_anew(&url);
+        }
         let rules = match self.robots(&url).await {
             RobotsStep::Settled(rules) => rules,
-            RobotsStep::Unreachable => {
-                self.settle(due, Outcome::Excluded(Reason::RobotsUnreachable))
+            RobotsStep::Failed(NetError::PrivateAddress(_)) => {
+                self.settle(due, Outcome::Excluded(Reason::PrivateAddress))
                     .await;
-                return Next::Go;
-            }
-            RobotsStep::Failed(error) => {
-                self.fail(due, &error).await;
                 return Next::Rest;
             }
+            RobotsStep::Failed(_) => return self.leave_due(due).await,
             RobotsStep::Later => return self.put_back(due),
         };
         if !rules.robots.allows(url.path_and_query()) {
@@ -202,8 +202,7 @@ impl Visitor {
                 }
                 Err(error) => {
                     self.shared.budget.give_back();
-                    self.fail(due, &error).await;
-                    return Next::Rest;
+                    return self.fail(due, &error).await;
                 }
             }
         }
@@ -219,6 +218,7 @@ impl Visitor {
                     at_ms,
                     ip: answer.peer,
                     refused: watch.refused,
+                    host_was_well: self.was_well,
                 };
                 let begun = Instant::now();
                 let processed =
@@ -239,10 +239,25 @@ impl Visitor {
             }
             Err(error) => {
                 self.shared.budget.give_back();
-                self.fail(due, &error).await;
-                Next::Rest
+                self.fail(due, &error).await
             }
         }
+    }
+
+    /// Two requests in a row failed in a way that may be the pages' fault or the host's. Before another
+    /// page is asked for, robots.txt is: if that answers, the host is well and the pages are to blame.
+    fn must_ask_for_control(&self) -> bool {
+        const FAILURES: u16 = 2;
+        self.pulse.failures >= FAILURES
+            && matches!(
+                self.pulse.trouble,
+                Some(
+                    Reason::Timeout
+                        | Reason::BrokenHttp
+                        | Reason::ConnectionLost
+                        | Reason::HttpServerError
+                )
+            )
     }
 
     /// May another document of this host be asked for?
@@ -274,17 +289,41 @@ impl Visitor {
         Next::Rest
     }
 
-    /// No answer came: try again later, or give up.
-    async fn fail(&mut self, due: Due, error: &NetError) {
+    /// No answer came. A URL that was never asked for stays where it is in its queue. One that was goes
+    /// back a class, and fails for good only if it was tried often enough and the host answers others.
+    async fn fail(&mut self, due: Due, error: &NetError) -> Next {
         let reason = error.reason();
-        let outcome = if reason == Reason::PrivateAddress {
-            Outcome::Excluded(reason)
-        } else if due.attempts + 1 >= self.shared.settings.limits.max_attempts {
-            Outcome::Failed(reason)
+        if reason == Reason::PrivateAddress {
+            self.settle(due, Outcome::Excluded(reason)).await;
+        } else if self.blameless || reason.is_before_asking() {
+            return self.leave_due(due).await;
+        } else if self.was_well && due.attempts + 1 >= self.shared.settings.limits.max_attempts {
+            self.settle(due, Outcome::Failed(reason)).await;
         } else {
-            Outcome::Retry(reason)
+            self.settle(due, Outcome::Retry(reason)).await;
+        }
+        Next::Rest
+    }
+
+    /// The URL was not asked for; its host may have failed, which is logged.
+    async fn leave_due(&mut self, due: Due) -> Next {
+        if !self.blameless {
+            self.log_pulse().await;
+        }
+        self.put_back(due)
+    }
+
+    /// What is known of the host's failures outlives a crash.
+    pub(crate) async fn log_pulse(&self) {
+        let entry = Entry::Host {
+            host: self.turn.name.clone(),
+            pulse: self.pulse,
+            robots: None,
+            archive: None,
+            links: LinkBatch::default(),
+            forwards: Vec::new(),
         };
-        self.settle(due, outcome).await;
+        self.hand_over(self.partition, entry, None).await;
     }
 
     /// The URL's way ends here, or starts again, without an answer.

@@ -15,6 +15,7 @@ use crate::budget::StoppedBy;
 use crate::commit::Books;
 use crate::error::CrawlError;
 use crate::metrics::{peak_rss_bytes, process_cpu_seconds};
+use crate::outages::Left;
 use crate::report::Report;
 use crate::shared::Shared;
 use crate::worker::Gauges;
@@ -54,10 +55,10 @@ impl Watcher {
             // What is on disk is consistent: the next start goes on from there.
             return Err(failure);
         }
-        let (stats, hosts, archive) = close(partitions, books)?;
+        let (stats, left, archive) = close(partitions, books, self.shared.run_ms)?;
         let seconds = self.begun.elapsed().as_secs_f64();
         let cpu_seconds = process_cpu_seconds() - self.cpu_before;
-        let report = report(&self.shared, &stats, hosts, &archive, seconds, cpu_seconds);
+        let report = report(&self.shared, &stats, left, &archive, seconds, cpu_seconds);
         save(&self.dir, &report)?;
         Ok(report)
     }
@@ -67,6 +68,7 @@ impl Watcher {
         let shared = &self.shared;
         let limit_s = shared.settings.limits.time_limit_s;
         let mut still_since = None;
+        let mut waiting_since: Option<Instant> = None;
         let mut stopping_since: Option<Instant> = None;
         loop {
             std::thread::sleep(WATCH_EVERY);
@@ -87,6 +89,11 @@ impl Watcher {
             {
                 shared.budget.stop_now(StoppedBy::Signal);
             }
+            if !self.waits() {
+                waiting_since = None;
+            } else if waiting_since.get_or_insert_with(Instant::now).elapsed() >= self.patience() {
+                shared.budget.stop(StoppedBy::Waiting);
+            }
             let folded = shared.folded.load(Ordering::SeqCst);
             if !self.is_still() {
                 still_since = None;
@@ -98,6 +105,25 @@ impl Watcher {
                 still_since = Some(folded);
             }
         }
+    }
+
+    /// Is nothing left but hosts that fail, or no network?
+    fn waits(&self) -> bool {
+        self.shared.network.down_since_ms().is_some()
+            || self
+                .gauges
+                .iter()
+                .all(|gauges| gauges.waits.load(Ordering::SeqCst))
+    }
+
+    /// How long that may last. Without a network nothing is known of any host: that is waited for as
+    /// long as for a host that is given up.
+    fn patience(&self) -> Duration {
+        let outages = &self.shared.settings.outages;
+        Duration::from_millis(match self.shared.network.down_since_ms() {
+            Some(_) => outages.give_up_ms,
+            None => outages.wait_ms,
+        })
     }
 
     fn is_still(&self) -> bool {
@@ -114,7 +140,8 @@ impl Watcher {
 fn close(
     mut partitions: Vec<Partition>,
     books: Books,
-) -> Result<(Stats, u64, ClosedArchive), CrawlError> {
+    run_ms: u64,
+) -> Result<(Stats, Left, ClosedArchive), CrawlError> {
     let Books {
         warc,
         mut seen,
@@ -124,20 +151,20 @@ fn close(
     seen.flush()?;
     logs.sync()?;
     let mut stats = Stats::default();
-    let mut hosts = 0;
+    let mut left = Left::default();
     for partition in &mut partitions {
         partition.flush()?;
         stats.add(partition.stats());
-        hosts += partition.count_hosts()?;
+        partition.for_each_host(|host| left.look_at(host, run_ms))?;
     }
     logs.close(partitions)?;
-    Ok((stats, hosts, archive))
+    Ok((stats, left.done(), archive))
 }
 
 fn report(
     shared: &Shared,
     stats: &Stats,
-    hosts: u64,
+    left: Left,
     archive: &ClosedArchive,
     seconds: f64,
     cpu_seconds: f64,
@@ -155,6 +182,7 @@ fn report(
         .collect();
     let staged: f64 = stages.values().sum();
     stages.insert("fetch".to_owned(), (cpu_seconds - staged).max(0.0));
+    let (network_outages, gone_ms) = shared.network.outages(shared.now_ms());
     Report {
         pages: stats.pages,
         requests: stats.requests,
@@ -165,7 +193,12 @@ fn report(
         excluded: stats.excluded,
         duplicates: stats.duplicates,
         redirects: stats.by_status_class[3],
-        hosts,
+        hosts: left.hosts,
+        waiting: left.waiting,
+        given_up: left.given_up,
+        network_outages,
+        network_gone_seconds: gone_ms as f64 / 1e3,
+        retried: metrics.retried.load(Ordering::Relaxed),
         seconds,
         cpu_seconds,
         peak_rss_bytes: peak_rss_bytes(),

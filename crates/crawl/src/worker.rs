@@ -42,6 +42,9 @@ const LOOKING_UP_MS: u64 = 2;
 /// How soon partitions are looked at again that were not ready for what was delivered.
 const NOT_READY_MS: u64 = 2;
 
+/// For this long no turn begins after this machine had run out of descriptors or ports.
+const EXHAUSTED_HOLD_MS: u64 = 250;
+
 /// Deliveries are folded for so long before connections are looked after again.
 const FOLD_MAX: Duration = Duration::from_millis(20);
 /// Entries are folded together until they have so many links,
@@ -57,6 +60,10 @@ pub(crate) struct Worker {
     pub(crate) robots: RefCell<RobotsCache>,
     max_turns: usize,
     turns: Cell<usize>,
+    /// Those of them that ask hosts whose last request failed.
+    failing_turns: Cell<usize>,
+    /// No turn begins before: this machine had run out of something.
+    hold_until_ms: Cell<u64>,
     /// The partition whose hosts get their turns first, the next time another one.
     first: Cell<usize>,
     wake: Notify,
@@ -81,8 +88,12 @@ pub(crate) struct Gauges {
     pub(crate) known: AtomicU64,
     pub(crate) due: AtomicU64,
     pub(crate) turns: AtomicU64,
+    /// Hosts that rest because they failed.
+    pub(crate) failing: AtomicU64,
     /// Nothing is due and nothing under way here.
     pub(crate) idle: AtomicBool,
+    /// Nothing is due here but URLs of hosts that fail.
+    pub(crate) waits: AtomicBool,
 }
 
 /// The body of a worker thread; gives its partitions back for the final checkpoint.
@@ -109,6 +120,8 @@ pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
             partitions: RefCell::new(plan.partitions),
             max_turns: plan.max_turns,
             turns: Cell::new(0),
+            failing_turns: Cell::new(0),
+            hold_until_ms: Cell::new(0),
             first: Cell::new(0),
             wake: Notify::new(),
             sweep_at_ms: Cell::new(0),
@@ -136,6 +149,7 @@ async fn work(
             turns.abort_all();
             while turns.join_next().await.is_some() {}
             worker.turns.set(0);
+            worker.failing_turns.set(0);
         }
         let begun = Instant::now();
         let folded = worker.fold(&mut next, inbox)?;
@@ -194,7 +208,10 @@ impl Worker {
     }
 
     /// The turn is over: the host is queued again.
-    pub(crate) fn end_turn(&self, slot: usize, host: HostId, pulse: Pulse) {
+    pub(crate) fn end_turn(&self, slot: usize, host: HostId, pulse: Pulse, was_failing: bool) {
+        let failing = self.failing_turns.get();
+        self.failing_turns
+            .set(failing.saturating_sub(usize::from(was_failing)));
         if let Err(error) = self.with(slot, |partition| partition.end_turn(host, pulse)) {
             self.shared.fail(error.into());
         }
@@ -296,16 +313,25 @@ impl Worker {
                 continue;
             }
             while self.turns.get() < self.max_turns && begun.elapsed() < BEGIN_TURNS_MAX {
+                if let Err(at_ms) = self.may_begin(slot, now_ms) {
+                    rest_ms = rest_ms.min(at_ms.saturating_sub(now_ms));
+                    break;
+                }
                 let turn = shared
                     .metrics
                     .sampled(Stage::Choose, || self.with(slot, |p| p.begin_turn(now_ms)))?;
                 let Some(turn) = turn else { break };
                 self.turns.set(self.turns.get() + 1);
+                let failing = usize::from(turn.pulse.is_failing());
+                self.failing_turns.set(self.failing_turns.get() + failing);
                 turns.spawn_local(turn::run(Rc::clone(self), slot, turn));
             }
             if let Some(due_ms) = self.with(slot, |p| p.next_due_ms()) {
                 rest_ms = rest_ms.min(due_ms.saturating_sub(now_ms));
             }
+        }
+        if self.is_held(now_ms) {
+            rest_ms = IDLE_MAX_MS;
         }
         if self.turns.get() == 0 && shared.outstanding.load(Ordering::Relaxed) > 0 {
             shared.commit_now.notify_one();
@@ -320,6 +346,34 @@ impl Worker {
         } else {
             rest_ms
         })
+    }
+
+    /// May the next host of the partition in `slot` have its turn? `Err`: when to look again.
+    fn may_begin(&self, slot: usize, now_ms: u64) -> Result<(), u64> {
+        if self.hold_until_ms.get() > now_ms {
+            return Err(self.hold_until_ms.get());
+        }
+        if self.shared.network.down_since_ms().is_none() {
+            return Ok(());
+        }
+        match self.with(slot, |partition| partition.next_due_ms()) {
+            Some(due_ms) if due_ms <= now_ms => self.shared.network.may_begin(now_ms),
+            Some(due_ms) => Err(due_ms),
+            None => Err(now_ms + IDLE_MAX_MS),
+        }
+    }
+
+    /// Turns may not begin although hosts are due.
+    fn is_held(&self, now_ms: u64) -> bool {
+        self.hold_until_ms.get() > now_ms || self.shared.network.down_since_ms().is_some()
+    }
+
+    /// This machine has no descriptor or port left: idle connections are closed, and no turn begins for
+    /// a moment, until others have ended.
+    pub(crate) fn exhausted(&self, now_ms: u64) {
+        self.hold_until_ms.set(now_ms + EXHAUSTED_HOLD_MS);
+        self.parking.borrow_mut().clear();
+        self.shared.metrics.add(&self.shared.metrics.exhausted, 1);
     }
 
     /// Links that wait to be merged are worth a merge now if nothing else can be fetched.
@@ -350,14 +404,22 @@ impl Worker {
     /// Tell the watcher and the progress display how things stand.
     fn show(&self) {
         let partitions = self.partitions.borrow();
-        let (mut known, mut due, mut exhausted) = (0, 0, true);
+        let (mut known, mut due, mut failing) = (0, 0, 0);
+        let (mut exhausted, mut waits) = (true, true);
         for partition in partitions.iter() {
-            let stats = partition.stats();
+            let (stats, backlog) = (partition.stats(), partition.backlog());
             known += stats.known;
             due += stats.due;
-            exhausted &= partition.is_exhausted();
+            failing += backlog.hosts_failing as u64;
+            waits &= backlog.hosts_queued == backlog.hosts_failing;
+            // URLs of hosts that were given up are due, but not in this run.
+            exhausted &=
+                partition.is_exhausted() || (partition.is_resting() && backlog.hosts_queued == 0);
         }
         let turns = self.turns.get();
+        self.gauges.failing.store(failing, Ordering::Relaxed);
+        waits &= turns == self.failing_turns.get();
+        self.gauges.waits.store(waits, Ordering::SeqCst);
         self.gauges.known.store(known, Ordering::Relaxed);
         self.gauges.due.store(due, Ordering::Relaxed);
         self.gauges.turns.store(turns as u64, Ordering::Relaxed);

@@ -1,5 +1,7 @@
 //! What is remembered of a host between its turns.
 
+use crate::Reason;
+
 /// A host's politeness after a request: small, logged with every visit, so that it holds across
 /// restarts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -10,11 +12,29 @@ pub struct Pulse {
     pub not_before_ms: u64,
     /// The delay in force after an ordinary answer; after a crash a host waits at least this long.
     pub delay_ms: u32,
-    /// Failures in a row, for the back-off.
+    /// Failures in a row, for the back-off. Everything below is empty while there are none.
     pub failures: u16,
+    /// Why the last request failed.
+    pub trouble: Option<Reason>,
+    /// When the first of these failures ended.
+    pub failing_since_ms: u64,
+    /// The server itself named the pause (Retry-After): only time ends it. A back-off of our own may
+    /// be cut short by a person who asks again.
+    pub demanded: bool,
+    /// The run of the crawl that gave the host up, told by the time at which it opened the registry.
+    /// 0: none did. A later run asks again.
+    pub given_up_by: u64,
 }
 
-/// What reading an origin's robots.txt came to.
+impl Pulse {
+    /// Did the last request to the host fail?
+    pub fn is_failing(&self) -> bool {
+        self.failures > 0
+    }
+}
+
+/// What reading an origin's robots.txt came to. One that cannot be read is no such outcome: its host
+/// fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum RobotsStatus {
@@ -22,19 +42,13 @@ pub enum RobotsStatus {
     Rules = 0,
     /// Not there (4xx): everything is allowed.
     Absent = 1,
-    /// Unreachable (5xx, network): nothing is allowed until it can be read.
-    Unreachable = 2,
 }
 
 impl RobotsStatus {
     pub fn from_u8(value: u8) -> Option<Self> {
-        [
-            RobotsStatus::Rules,
-            RobotsStatus::Absent,
-            RobotsStatus::Unreachable,
-        ]
-        .into_iter()
-        .find(|s| *s as u8 == value)
+        [RobotsStatus::Rules, RobotsStatus::Absent]
+            .into_iter()
+            .find(|s| *s as u8 == value)
     }
 }
 

@@ -68,15 +68,40 @@ reasons! {
     ConnectionLost = 69, "connection-lost", "the connection was lost before the answer began";
     HttpClientError = 70, "http-4xx", "the server answered with a client error";
     HttpServerError = 71, "http-5xx", "the server answered with a server error";
-    TooManyRequests = 72, "too-many-requests", "the server kept asking for fewer requests";
-    HostDown = 73, "host-down", "its host failed too often in a row";
+    TooManyRequests = 72, "too-many-requests", "the server asked for fewer requests";
+    HostDown = 73, "host-down", "its host failed for too long";
     BadRedirect = 74, "bad-redirect", "it redirects to nowhere";
     TooManyRedirects = 75, "too-many-redirects", "it is at the end of too many redirects";
+    UnknownHost = 76, "unknown-host", "the DNS says that its host does not exist";
+    Unavailable = 77, "unavailable", "the server said that it is unavailable for now";
     // Fetched, but not kept as a document.
     ContentType = 96, "content-type", "its content type is not wanted";
     TooLarge = 97, "too-large", "it is larger than the limit";
     ReservedText = 98, "reserved-text", "the page contains a reserved string";
     NoArchive = 99, "noarchive", "the page asks not to be archived";
+}
+
+impl Reason {
+    /// The host could not be reached at all, so that no URL was asked for.
+    pub fn is_before_asking(self) -> bool {
+        matches!(
+            self,
+            Reason::Dns | Reason::UnknownHost | Reason::Connect | Reason::Tls
+        )
+    }
+
+    /// The server is busy or closed for now, and says so itself. That is never a page's failure.
+    pub fn is_wish_for_rest(self) -> bool {
+        matches!(self, Reason::TooManyRequests | Reason::Unavailable)
+    }
+
+    /// The reason of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|reason| reason.name() == name)
+    }
 }
 
 impl fmt::Display for Reason {
@@ -94,6 +119,7 @@ mod tests {
         let mut names = std::collections::HashSet::new();
         for &reason in Reason::ALL {
             assert_eq!(Reason::from_u8(reason as u8), Some(reason));
+            assert_eq!(Reason::from_name(reason.name()), Some(reason));
             assert!(names.insert(reason.name()));
         }
         assert_eq!(Reason::from_u8(0), None);

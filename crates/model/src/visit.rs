@@ -8,7 +8,7 @@ pub enum Outcome {
     /// The server answered and the answer is archived: a document, a redirect, or an error page
     /// that counts as an answer. `Visit::status` says which.
     Fetched,
-    /// It did not work this time; the URL stays due and goes to the end of its queue.
+    /// It did not work this time; the URL stays due and goes back in its queue, a class lower.
     Retry(Reason),
     /// It did not work and is given up.
     Failed(Reason),

@@ -2,6 +2,7 @@
 //! is connected to; nothing is resolved here.
 
 use crate::NetError;
+use crate::error::is_exhaustion;
 use crate::guard::Guard;
 use crate::http::{Connection, HttpSettings, Origin, Scheme, Stream};
 use crate::resolve::Resolved;
@@ -79,6 +80,7 @@ impl Connector {
         let mut failure = NetError::Dns {
             host: origin.host().to_owned(),
             detail: "it has no address".to_owned(),
+            no_such_name: true,
         };
         let count = resolved.addresses.len().min(MAX_ADDRESSES_TRIED);
         for (tried, &ip) in resolved.addresses[..count].iter().enumerate() {
@@ -94,6 +96,11 @@ impl Connector {
                     // Requests are written whole, so waiting for more to send only delays them.
                     stream.set_nodelay(true).ok();
                     return Ok((stream, address));
+                }
+                Ok(Err(error)) if is_exhaustion(&error) => {
+                    return Err(NetError::Exhausted {
+                        detail: error.to_string(),
+                    });
                 }
                 Ok(Err(error)) => {
                     failure = NetError::Connect {

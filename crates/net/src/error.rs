@@ -2,6 +2,7 @@
 
 use crate::guard::Refused;
 use portolan_model::Reason;
+use rustix::io::Errno;
 use thiserror::Error;
 
 /// No answer came, and why. An answer that broke off after its head is not an error but a
@@ -9,7 +10,15 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NetError {
     #[error("the name {host} could not be resolved: {detail}")]
-    Dns { host: String, detail: String },
+    Dns {
+        host: String,
+        detail: String,
+        /// The DNS said that there is no such name, or no address for it.
+        no_such_name: bool,
+    },
+    /// This machine has no descriptor, port or buffer left. No server has to do with it.
+    #[error("this machine has run out of something: {detail}")]
+    Exhausted { detail: String },
     #[error("no connection to {address}: {detail}")]
     Connect { address: String, detail: String },
     #[error("the TLS handshake with {host} failed: {detail}")]
@@ -40,14 +49,22 @@ pub enum NetError {
 impl NetError {
     pub fn reason(&self) -> Reason {
         match self {
+            NetError::Dns {
+                no_such_name: true, ..
+            } => Reason::UnknownHost,
             NetError::Dns { .. } => Reason::Dns,
-            NetError::Connect { .. } => Reason::Connect,
+            NetError::Connect { .. } | NetError::Exhausted { .. } => Reason::Connect,
             NetError::Tls { .. } => Reason::Tls,
             NetError::Timeout { .. } => Reason::Timeout,
             NetError::BrokenHttp(_) => Reason::BrokenHttp,
             NetError::ConnectionLost { .. } | NetError::OutOfStep => Reason::ConnectionLost,
             NetError::PrivateAddress(_) => Reason::PrivateAddress,
         }
+    }
+
+    /// Is the cause on this machine, whatever server was to be asked?
+    pub fn is_our_own(&self) -> bool {
+        matches!(self, NetError::Exhausted { .. })
     }
 
     /// May the same request be sent again, at once, on a new connection?
@@ -60,4 +77,19 @@ impl NetError {
             }
         )
     }
+}
+
+/// Has this machine run out of something, rather than the network or a server failed?
+pub(crate) fn is_exhaustion(error: &std::io::Error) -> bool {
+    const OURS: [Errno; 5] = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::NOBUFS,
+        Errno::NOMEM,
+        // No port is free towards that address.
+        Errno::ADDRNOTAVAIL,
+    ];
+    error
+        .raw_os_error()
+        .is_some_and(|code| OURS.iter().any(|errno| errno.raw_os_error() == code))
 }

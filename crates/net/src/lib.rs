@@ -25,6 +25,7 @@ pub use http::{
 pub use network::{Network, NotANetwork};
 pub use resolve::{
     Answer, DnsResolver, Lookup, Mapping, MappingCounters, MappingSettings, NotResolved,
-    ResolveRule, ResolveRuleError, Resolved, Resolver, StaticResolver, SystemResolver,
+    NotResolvedBy, ResolveRule, ResolveRuleError, Resolved, Resolver, StaticResolver,
+    SystemResolver,
 };
 pub use tls::{Certificate, SetupError};

@@ -49,9 +49,11 @@ pub(crate) enum Command {
     portolan crawl https://example.org/docs/ --scope prefix --max-pages 1000 --out docs\n  \
     portolan crawl --seeds-file seeds.txt --scope domain --time-limit 8h\n  \
     portolan crawl http://h0.sim.test/ --scope any --delay 0s --resolve '*.sim.test=127.0.0.1:8080'\n  \
-    portolan crawl --out docs                 # docs holds a crawl: go on with it\n\n\
+    portolan crawl --out docs                 # docs holds a crawl: go on with it\n  \
+    portolan crawl --out docs --retry-failed timeout,http-5xx\n\n\
     Ctrl-C once: finish what is under way, commit, report. Twice: stop now; nothing is lost.\n\n\
-    Exit code: 0 in order, 1 if it failed or nothing at all could be fetched, 2 for bad input.")]
+    Exit code: 0 in order, 1 if it failed or nothing at all could be fetched, 2 for bad input,\n\
+    3 if it is not complete because URLs wait for hosts that do not answer.")]
 pub(crate) struct CrawlArguments {
     /// Where to start: URLs (http:// is assumed where no scheme is given)
     #[arg(value_name = "SEED")]
@@ -87,6 +89,13 @@ pub(crate) struct CrawlArguments {
     /// Pause between requests to a host, such as 1s or 500ms; 0s only for your own servers [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     pub(crate) delay: Option<Duration>,
+    /// When nothing is left but hosts that do not answer, wait this long for them [default: 5m]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
+    pub(crate) wait: Option<Duration>,
+    /// Ask again, now, for what failed: for all of it, or for these reasons (timeout,http-5xx, ...; see
+    /// 'portolan status'). Hosts that fail need not rest any longer, unless they asked for it
+    #[arg(long, value_name = "REASON", num_args = 0.., value_delimiter = ',')]
+    pub(crate) retry_failed: Option<Vec<String>>,
     /// Requests under way at once, over all hosts [default: 256]
     #[arg(long, value_name = "N", value_parser = at_least_one(), allow_negative_numbers = true)]
     pub(crate) connections: Option<usize>,

@@ -8,6 +8,8 @@ use portolan_crawl::CrawlError;
 
 /// The person has to change something.
 pub(crate) const EXIT_USAGE: u8 = 2;
+/// It is not complete: URLs wait for hosts that do not answer.
+pub(crate) const EXIT_WAITING: u8 = 3;
 /// It could not be done.
 pub(crate) const EXIT_FAILED: u8 = 1;
 

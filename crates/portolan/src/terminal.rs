@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::output::{note, noteln};
 use portolan_crawl::Progress;
-use portolan_crawl::report::{LONG_PAUSE_MS, bytes, duration, thousands};
+use portolan_crawl::report::{LONG_PAUSE_MS, bytes, date, duration, thousands};
 
 const LIVE_EVERY: Duration = Duration::from_millis(250);
 const PLAIN_EVERY: Duration = Duration::from_secs(10);
@@ -15,6 +15,9 @@ pub(crate) struct Display {
     mode: Mode,
     shown: Instant,
     last: Option<Progress>,
+    /// The network is down since then, as was said.
+    no_network_since_ms: Option<u64>,
+    said_exhausted: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,6 +38,8 @@ impl Display {
             mode,
             shown: Instant::now(),
             last: None,
+            no_network_since_ms: None,
+            said_exhausted: false,
         }
     }
 
@@ -47,7 +52,28 @@ impl Display {
         }
     }
 
+    /// What a person must know at once, each time it begins or ends.
+    fn tell_trouble(&mut self, now: &Progress) {
+        let waiting = thousands(now.urls_due);
+        match (self.no_network_since_ms, now.no_network_since_ms) {
+            (None, Some(since_ms)) => {
+                let since = date(since_ms);
+                self.say(&format!("No network since {since}; {waiting} URLs wait."));
+            }
+            (Some(_), None) => self.say("The network is back; the crawl goes on."),
+            _ => {}
+        }
+        self.no_network_since_ms = now.no_network_since_ms;
+        if now.exhausted > 0 && !self.said_exhausted {
+            self.said_exhausted = true;
+            self.say(
+                "This machine has no open files or ports left for more connections; the crawl goes on with fewer.",
+            );
+        }
+    }
+
     pub(crate) fn show(&mut self, now: &Progress) {
+        self.tell_trouble(now);
         let every = match self.mode {
             Mode::Quiet => return,
             Mode::Plain => PLAIN_EVERY,
@@ -88,8 +114,21 @@ fn line(now: &Progress, last: Option<&Progress>) -> String {
         ms if ms < LONG_PAUSE_MS => String::new(),
         ms => format!("  a pause of {:.1} s", ms / 1e3),
     };
+    if let Some(since_ms) = now.no_network_since_ms {
+        return format!(
+            "{}  {} pages  no network since {}; {} URLs wait",
+            duration(now.seconds),
+            thousands(now.pages),
+            date(since_ms),
+            thousands(now.urls_due),
+        );
+    }
+    let failing = match now.hosts_failing {
+        0 => String::new(),
+        hosts => format!("  {} hosts failing", thousands(hosts)),
+    };
     format!(
-        "{}  {} pages  {:.0} pages/s  {}/s  {} due  {} hosts active  {} errors{pause}",
+        "{}  {} pages  {:.0} pages/s  {}/s  {} due  {} hosts active  {} errors{failing}{pause}",
         duration(now.seconds),
         thousands(now.pages),
         pages as f64 / seconds,

@@ -95,8 +95,11 @@ impl Slot {
     pub(crate) fn count_up(&mut self, order: Order) -> bool {
         self.count = self.count.saturating_add(1);
         self.count.is_power_of_two() && {
-            let before = order.class_of(self.count - 1, 0, self.priority);
-            before != order.class_of(self.count, 0, self.priority)
+            let class = |count| {
+                let class = order.class_of(count, 0, self.priority);
+                class.saturating_sub(self.attempts)
+            };
+            class(self.count - 1) != class(self.count)
         }
     }
 

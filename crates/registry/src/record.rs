@@ -71,9 +71,12 @@ impl Record {
         }
     }
 
+    /// What failed before waits behind what was not tried yet: every attempt costs a class. A page
+    /// on which its server breaks can so never hold up the rest of its host.
     #[inline]
     pub(crate) fn class(&self, order: Order) -> u8 {
-        order.class_of(self.count, self.score(), self.priority)
+        let class = order.class_of(self.count, self.score(), self.priority);
+        class.saturating_sub(self.attempts)
     }
 
     /// Its place in its host's queue: better classes first, then in order of arrival.

@@ -19,7 +19,7 @@ use std::thread;
 
 const META: &str = "meta";
 /// The number is that of the format of all files; another one cannot be read.
-const META_HEAD: &str = "portolan registry 3, partitions ";
+const META_HEAD: &str = "portolan registry 4, partitions ";
 /// Follows where the order is not the default one.
 const META_ORDER: &str = ", order ";
 
@@ -76,10 +76,11 @@ impl Registry {
                 limits: Limits::of(settings),
                 order: settings.order,
                 read_only: false,
+                opened_ms: now_ms,
                 crash: after_crash.then_some(AfterCrash {
-                    opened_ms: now_ms,
                     unknown_delay_ms: settings.unknown_delay_ms,
                 }),
+                keep_back_off: after_crash && !settings.retry_now,
                 durable: durable.clone(),
                 mergers: mergers.clone(),
             };

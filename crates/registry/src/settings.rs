@@ -28,6 +28,10 @@ pub struct RegistrySettings {
     /// How long a host waits after a crash if no request to it was recorded: one may have been
     /// made and lost.
     pub unknown_delay_ms: u32,
+    /// Hosts whose last request failed need not wait for the rest of their back-off, only for their
+    /// delay and for what the server itself asked for. So it is after a clean stop in any case; this
+    /// says the same for the time after a crash.
+    pub retry_now: bool,
 }
 
 impl Default for RegistrySettings {
@@ -41,6 +45,7 @@ impl Default for RegistrySettings {
             hosts_in_ram: 250_000,
             prefetch_urls: 16,
             unknown_delay_ms: 1_000,
+            retry_now: false,
         }
     }
 }

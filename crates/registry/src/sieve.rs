@@ -250,6 +250,8 @@ pub(crate) enum Act {
     },
     /// `at` is where the visit is recorded.
     Visit { outcome: Outcome, at: u64 },
+    /// It failed or was excluded, and is to be tried again.
+    Again,
 }
 
 /// Operations on URLs that were not in RAM, in order.

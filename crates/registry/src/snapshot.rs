@@ -14,7 +14,7 @@ use crate::settings::Limits;
 use crate::stats::Stats;
 use crate::texts::host_name;
 use crate::wire::Reader;
-use portolan_model::{DocId, HostId, LinkKind, Order, PartitionId, Reason, Visit};
+use portolan_model::{DocId, HostId, LinkKind, Order, PartitionId, Pulse, Reason, Visit};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -68,6 +68,8 @@ pub struct QueuePosition {
     pub queued: u64,
     /// When its host may be asked again.
     pub not_before_ms: u64,
+    /// What is known of its host's last request.
+    pub pulse: Pulse,
 }
 
 impl Snapshot {
@@ -150,15 +152,15 @@ impl Snapshot {
             let host = HostId::of(host_name(&url)).0;
             let queue = queue_of(partition, host)?;
             let host = partition.hosts.load(host)?;
+            let pulse = host.and_then(|host| host.pulse).unwrap_or_default();
             return Ok(queue
                 .iter()
                 .position(|&queued| queued == doc)
                 .map(|place| QueuePosition {
                     place: place as u64 + 1,
                     queued: queue.len() as u64,
-                    not_before_ms: host
-                        .and_then(|host| host.pulse)
-                        .map_or(0, |pulse| pulse.not_before_ms),
+                    not_before_ms: pulse.not_before_ms,
+                    pulse,
                 }));
         }
         Ok(None)
@@ -226,7 +228,9 @@ fn fold_tail(
         limits: Limits::for_reading(),
         order,
         read_only: true,
+        opened_ms: 0,
         crash: None,
+        keep_back_off: true,
         durable: Arc::new(Durable::new(&vec![0; usize::from(partitions)])),
         mergers: mergers.clone(),
     };

@@ -96,6 +96,7 @@ fn crawl(opened: &mut Opened, now_ms: &mut u64, web: &[(&str, &[&str])]) -> Vec<
                     not_before_ms: *now_ms + 100,
                     delay_ms: 100,
                     failures: 0,
+                    ..Pulse::default()
                 };
                 assert!(turn.pulse.not_before_ms <= *now_ms, "impolite");
                 if let Some(due) = partition.next_url(turn.host).unwrap() {
@@ -210,6 +211,7 @@ fn after_a_crash_hosts_wait_once_more() {
         not_before_ms: 1_500,
         delay_ms: 700,
         failures: 0,
+        ..Pulse::default()
     };
     let visit = visit("http://a.test/", &["http://a.test/1"], pulse);
     commit(&mut opened, vec![visit]);

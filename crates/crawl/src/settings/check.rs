@@ -73,9 +73,6 @@ impl Settings {
                 &format!("must be at most {MAX_DELAY_MS}, which is 30 days"),
             );
         }
-        if politeness.host_failures_max == 0 {
-            return wrong("politeness.host_failures_max", "must be at least 1");
-        }
         if !ROBOTS_CACHE_MS.contains(&self.robots.cache_ms) {
             let (least, most) = ROBOTS_CACHE_MS.into_inner();
             let what = format!("must be from {least} to {most}: a minute to a day");

@@ -1,11 +1,13 @@
 //! DNS servers that a person named, asked directly; answers say how long they hold.
 
-use super::{Answer, Lookup, NotResolved, Resolver};
+use super::{Answer, Lookup, NotResolved, NotResolvedBy, Resolver};
+use crate::error::is_exhaustion;
 use crate::tls::SetupError;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
@@ -83,6 +85,7 @@ impl Resolver for DnsResolver {
         Box::pin(async move {
             let found = task.await.map_err(|error| NotResolved {
                 detail: error.to_string(),
+                cause: NotResolvedBy::NoAnswer,
                 ttl_ms: None,
             })?;
             let found = found.map_err(|error| not_resolved(&error))?;
@@ -125,6 +128,18 @@ fn not_resolved(error: &NetError) -> NotResolved {
         _ => None,
     };
     NotResolved {
+        cause: match error {
+            NetError::Dns(DnsError::NoRecordsFound(none))
+                if matches!(
+                    none.response_code,
+                    ResponseCode::NXDomain | ResponseCode::NoError
+                ) =>
+            {
+                NotResolvedBy::NoSuchName
+            }
+            NetError::Io(error) if is_exhaustion(error) => NotResolvedBy::OurLimits,
+            _ => NotResolvedBy::NoAnswer,
+        },
         detail: match error {
             NetError::Dns(DnsError::NoRecordsFound(none)) => {
                 format!("the DNS has no address for it ({})", none.response_code)

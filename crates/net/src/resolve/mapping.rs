@@ -1,7 +1,7 @@
 //! The mapping stage: rules first, then a cache by host, then a resolver that is asked once for a
 //! name however many want it.
 
-use super::{Answer, NotResolved, Resolved, Resolver, StaticResolver};
+use super::{Answer, NotResolved, NotResolvedBy, Resolved, Resolver, StaticResolver};
 use crate::NetError;
 use portolan_model::Clock;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+
+/// Who asks for a name again this soon after the DNS did not answer gets the same answer.
+const NO_ANSWER_TTL_MS: u64 = 1_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -27,7 +30,7 @@ pub struct MappingSettings {
     /// Answers hold at least and at most so long, whatever their source says.
     pub min_ttl_ms: u64,
     pub max_ttl_ms: u64,
-    /// A name that could not be resolved is asked for again after so long; sooner if the DNS says so.
+    /// A name that does not exist is asked for again after this time; sooner if the DNS says so.
     pub negative_ttl_ms: u64,
 }
 
@@ -168,6 +171,7 @@ impl Mapping {
             .unwrap_or_else(|_| {
                 Err(NotResolved {
                     detail: format!("no answer within {} ms", self.settings.lookup_timeout_ms),
+                    cause: NotResolvedBy::NoAnswer,
                     ttl_ms: None,
                 })
             })
@@ -175,6 +179,7 @@ impl Mapping {
                 if answer.addresses.is_empty() {
                     return Err(NotResolved {
                         detail: "it has no address".to_owned(),
+                        cause: NotResolvedBy::NoSuchName,
                         ttl_ms: answer.ttl_ms,
                     });
                 }
@@ -190,9 +195,15 @@ impl Mapping {
             })),
             Err(failure) => {
                 count(&self.counters.failures);
-                let ttl_ms = failure.ttl_ms.unwrap_or(u64::MAX);
+                let ttl_ms = match failure.cause {
+                    NotResolvedBy::NoSuchName => failure.ttl_ms.unwrap_or(u64::MAX),
+                    // That no answer came says nothing of the name.
+                    NotResolvedBy::NoAnswer => NO_ANSWER_TTL_MS,
+                    NotResolvedBy::OurLimits => 0,
+                };
                 Known::Nowhere {
                     detail: failure.detail.into(),
+                    cause: failure.cause,
                     expires_ms: now_ms.saturating_add(ttl_ms.min(self.settings.negative_ttl_ms)),
                 }
             }
@@ -219,7 +230,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Clone)]
 enum Known {
     At(Arc<Resolved>),
-    Nowhere { detail: Arc<str>, expires_ms: u64 },
+    Nowhere {
+        detail: Arc<str>,
+        cause: NotResolvedBy,
+        expires_ms: u64,
+    },
 }
 
 impl Known {
@@ -233,9 +248,17 @@ impl Known {
     fn into_result(self, host: &str) -> Result<Arc<Resolved>, NetError> {
         match self {
             Known::At(resolved) => Ok(resolved),
-            Known::Nowhere { detail, .. } => Err(NetError::Dns {
+            Known::Nowhere {
+                detail,
+                cause: NotResolvedBy::OurLimits,
+                ..
+            } => Err(NetError::Exhausted {
+                detail: detail.to_string(),
+            }),
+            Known::Nowhere { detail, cause, .. } => Err(NetError::Dns {
                 host: host.to_owned(),
                 detail: detail.to_string(),
+                no_such_name: cause == NotResolvedBy::NoSuchName,
             }),
         }
     }

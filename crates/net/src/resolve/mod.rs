@@ -41,8 +41,20 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotResolved {
     pub detail: String,
+    pub cause: NotResolvedBy,
     /// How long that holds, if the source says so.
     pub ttl_ms: Option<u64>,
+}
+
+/// Who is to blame that a name has no address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotResolvedBy {
+    /// The DNS: there is no such name, or it has no address.
+    NoSuchName,
+    /// Nobody knows: no answer came, or one that says nothing of the name.
+    NoAnswer,
+    /// This machine, which has no descriptor or port left to ask with.
+    OurLimits,
 }
 
 pub type Lookup<'a> = Pin<Box<dyn Future<Output = Result<Answer, NotResolved>> + Send + 'a>>;

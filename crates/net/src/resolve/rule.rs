@@ -1,6 +1,6 @@
 //! Addresses that a person named: `--resolve PATTERN=ADDR[:PORT]`.
 
-use super::{Answer, Lookup, NotResolved, Resolver};
+use super::{Answer, Lookup, NotResolved, NotResolvedBy, Resolver};
 use crate::network::Network;
 use thiserror::Error;
 use xxhash_rust::xxh3::xxh3_64;
@@ -157,6 +157,7 @@ impl Resolver for StaticResolver {
     fn lookup<'a>(&'a self, host: &'a str) -> Lookup<'a> {
         let answer = self.answer(host).ok_or_else(|| NotResolved {
             detail: "no rule names it".to_owned(),
+            cause: NotResolvedBy::NoSuchName,
             ttl_ms: Some(u64::MAX),
         });
         Box::pin(std::future::ready(answer))

@@ -104,6 +104,7 @@ fn measure(
         dir: dir.join("crawl"),
         seeds: vec![seed],
         settings,
+        retry: None,
     };
     let report = crawl::drive(plan, Display::new(arguments.json))?;
     Ok((report, server.verdict()?))

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use portolan_crawl::scope::ScopeKind;
-use portolan_crawl::{Crawl, Plan, Report, Seed, Settings, StoppedBy};
+use portolan_crawl::{Crawl, Plan, Report, Retry, Seed, Settings, StoppedBy};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::arguments::{CrawlArguments, ScopeArgument};
-use crate::failure::Failure;
+use crate::failure::{EXIT_WAITING, Failure};
 use crate::output::{say, sayln};
 use crate::terminal::Display;
 
@@ -35,6 +35,9 @@ pub(crate) fn run(arguments: CrawlArguments) -> Result<ExitCode, Failure> {
         );
     } else if !quiet {
         say!("{report}");
+    }
+    if report.stopped_by == StoppedBy::Waiting.name() {
+        return Ok(ExitCode::from(EXIT_WAITING));
     }
     if report.pages == 0 && report.stopped_by == StoppedBy::Done.name() {
         return Err(Failure::failed(format!(
@@ -115,10 +118,18 @@ fn plan(arguments: CrawlArguments) -> Result<Plan, Failure> {
     }
     apply(&arguments, &mut settings);
     settings.check().map_err(Failure::usage)?;
+    let retry = match &arguments.retry_failed {
+        Some(reasons) => {
+            let retry = Retry::named(reasons.iter().map(String::as_str));
+            Some(retry.map_err(|e| Failure::usage(format!("--retry-failed: {e}")))?)
+        }
+        None => None,
+    };
     Ok(Plan {
         dir: arguments.out,
         seeds,
         settings,
+        retry,
     })
 }
 
@@ -159,6 +170,9 @@ fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
         // Rounded up: only a delay of nothing is none. One that is too long is told of by the check.
         let delay_ms = delay.as_nanos().div_ceil(1_000_000);
         settings.politeness.delay_ms = u64::try_from(delay_ms).unwrap_or(u64::MAX);
+    }
+    if let Some(wait) = arguments.wait {
+        settings.outages.wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
     }
     if let Some(connections) = arguments.connections {
         settings.limits.connections = connections;

@@ -48,6 +48,8 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
     settings.scope.scope = ScopeKind::Any;
     settings.politeness.delay_ms = 0;
     settings.politeness.backoff_ms = 200;
+    // Some pages of this Web answer 429 or 503 for ever.
+    settings.outages.wait_ms = 2_000;
     settings.http.request_timeout_ms = 5_000;
     settings.dns.resolve = vec![format!("*.{}={}", web.spec().suffix, server.addr())];
     settings.identity.contact = "https://example.org/crawler".to_owned();
@@ -61,6 +63,7 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
             dir: out.clone(),
             seeds,
             settings,
+            retry: None,
         },
         Display::new(false),
     )?;

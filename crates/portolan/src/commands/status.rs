@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use portolan_crawl::Crawl;
-use portolan_crawl::report::{bytes, thousands};
+use portolan_crawl::report::{bytes, counted, thousands};
 use portolan_model::Reason;
 use serde_json::json;
 
@@ -15,7 +15,14 @@ use crate::failure::Failure;
 pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
     let snapshot = inspect::open(&arguments.dir)?;
     let stats = snapshot.stats();
-    let hosts = snapshot.hosts().map_err(Failure::failed)?.len() as u64;
+    let (mut hosts, mut hosts_failing, mut urls_waiting) = (0, 0, 0);
+    for (_, state) in snapshot.hosts().map_err(Failure::failed)? {
+        hosts += 1;
+        if state.counts.due > 0 && state.pulse.is_some_and(|pulse| pulse.is_failing()) {
+            hosts_failing += 1;
+            urls_waiting += state.counts.due.unsigned_abs();
+        }
+    }
     let running = Crawl::is_running(&arguments.dir);
     let reasons: Vec<(Reason, u64)> = Reason::ALL
         .iter()
@@ -41,6 +48,8 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
             "duplicates": stats.duplicates,
             "redirects": stats.by_status_class[3],
             "hosts": hosts,
+            "hosts_failing": hosts_failing,
+            "urls_waiting": urls_waiting,
             "back_links": stats.observations,
             "reasons": reasons,
         });
@@ -71,6 +80,14 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
         thousands(stats.failed),
         thousands(stats.excluded)
     )?;
+    if urls_waiting > 0 {
+        writeln!(
+            out,
+            "  Of those due, {} wait for {} that fail.",
+            counted(urls_waiting, "URL"),
+            counted(hosts_failing, "host")
+        )?;
+    }
     for (reason, count) in reasons {
         writeln!(
             out,

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use portolan_crawl::Crawl;
-use portolan_crawl::report::bytes;
-use portolan_model::{Outcome, Visit};
+use portolan_crawl::report::{bytes, date};
+use portolan_model::{Outcome, Pulse, Visit};
 use portolan_registry::{QueuePosition, Snapshot, State, UrlRecord};
 use serde_json::json;
 
-use super::inspect::{self, date};
+use super::inspect;
 use crate::arguments::WhyArguments;
 use crate::failure::Failure;
 
@@ -78,6 +78,25 @@ fn unknown(
     Ok(ExitCode::from(1))
 }
 
+/// Why the URL waits, if its host fails.
+fn tell_trouble(out: &mut impl Write, pulse: &Pulse) -> std::io::Result<()> {
+    if !pulse.is_failing() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "  Its host fails since {} ({} in a row): {}.{}",
+        date(pulse.failing_since_ms),
+        pulse.failures,
+        pulse.trouble.map_or("no answer came", |t| t.sentence()),
+        if pulse.given_up_by == 0 {
+            ""
+        } else {
+            " A run gave it up; the next one asks again."
+        },
+    )
+}
+
 struct Story {
     record: UrlRecord,
     visit: Option<Visit>,
@@ -104,6 +123,9 @@ impl Story {
             "queue_place": self.place.map(|place| place.place),
             "queue_length": self.place.map(|place| place.queued),
             "host_not_before_ms": self.place.map(|place| place.not_before_ms),
+            "host_failures": self.place.map(|place| place.pulse.failures),
+            "host_failing_since_ms": self.place.map(|place| place.pulse.failing_since_ms),
+            "host_trouble": self.place.and_then(|place| place.pulse.trouble).map(|t| t.name()),
             "at_ms": visit.map(|v| v.at_ms),
             "status": visit.map(|v| v.status),
             "mime": visit.map(|v| v.mime.as_str()),
@@ -154,6 +176,7 @@ impl Story {
                 place.queued,
                 date(place.not_before_ms)
             )?;
+            tell_trouble(out, &place.pulse)?;
         }
         if let Some(visit) = &self.visit {
             self.tell_visit(out, visit)?;

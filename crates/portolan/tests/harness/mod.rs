@@ -100,6 +100,8 @@ impl Site {
             .arg(self.out())
             .arg("--resolve")
             .arg(self.resolve())
+            // Some pages of some Webs ask for a rest for ever.
+            .args(["--wait", "3s"])
             .arg("--json");
         command
     }

@@ -287,6 +287,7 @@ pub fn take_turn(partition: &mut Partition, now_ms: u64) -> Result<Option<Entry>
         not_before_ms: now_ms + DELAY_MS,
         delay_ms: DELAY_MS as u32,
         failures: 0,
+        ..Pulse::default()
     };
     let visit = partition.next_url(turn.host)?.map(|due| Entry::Visit {
         url: due.url,

@@ -1,5 +1,6 @@
-//! Which hosts have due URLs, and when each may be asked next. So many are in RAM; the rest wait in
-//! a file, first in, first out. Times of hosts that waited there are asked of the host table.
+//! Which hosts have due URLs, and when each may be asked next. At most `max_hosts` are in RAM; the
+//! rest wait in a file, first in, first out. Times of hosts that waited there are asked of the host
+//! table.
 
 use crate::by_id::IdSet;
 use crate::error::{At, Result};
@@ -16,10 +17,30 @@ const RECENTLY_SPILLED: usize = 1 << 14;
 
 #[derive(Debug)]
 pub(crate) struct HostQueue {
-    heap: BinaryHeap<Reverse<(u64, u64)>>,
+    heap: BinaryHeap<Reverse<(Slot, u64)>>,
     queued: IdSet,
+    /// Those among `queued` that rest because they failed.
+    failing: usize,
     max_hosts: usize,
     spill: Spill,
+}
+
+/// When a host may be asked, and in the lowest bit whether it rests because it failed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Slot(u64);
+
+impl Slot {
+    fn new(not_before_ms: u64, failing: bool) -> Self {
+        Self(not_before_ms.min(u64::MAX >> 1) << 1 | u64::from(failing))
+    }
+
+    fn not_before_ms(self) -> u64 {
+        self.0 >> 1
+    }
+
+    fn is_failing(self) -> bool {
+        self.0 & 1 == 1
+    }
 }
 
 impl HostQueue {
@@ -27,6 +48,7 @@ impl HostQueue {
         Self {
             heap: BinaryHeap::new(),
             queued: IdSet::default(),
+            failing: 0,
             max_hosts,
             spill: Spill::new(spill_path),
         }
@@ -34,7 +56,7 @@ impl HostQueue {
 
     /// Queues a host unless it is queued. With `not_before_ms` too early nothing is lost: who takes
     /// the host looks again.
-    pub(crate) fn offer(&mut self, host: u64, not_before_ms: u64) -> Result<()> {
+    pub(crate) fn offer(&mut self, host: u64, not_before_ms: u64, failing: bool) -> Result<()> {
         if self.queued.contains(&host) {
             return Ok(());
         }
@@ -42,17 +64,20 @@ impl HostQueue {
             return self.spill.push(host);
         }
         self.queued.insert(host);
-        self.heap.push(Reverse((not_before_ms, host)));
+        self.failing += usize::from(failing);
+        let slot = Slot::new(not_before_ms, failing);
+        self.heap.push(Reverse((slot, host)));
         Ok(())
     }
 
     /// Takes the host that is due first, if its time has come.
     pub(crate) fn pop(&mut self, now_ms: u64) -> Option<u64> {
-        let &Reverse((not_before_ms, host)) = self.heap.peek()?;
-        if not_before_ms > now_ms {
+        let &Reverse((slot, host)) = self.heap.peek()?;
+        if slot.not_before_ms() > now_ms {
             return None;
         }
         self.heap.pop();
+        self.failing -= usize::from(slot.is_failing());
         self.queued.remove(&host);
         Some(host)
     }
@@ -80,7 +105,14 @@ impl HostQueue {
         if self.has_spilled() && self.has_room() {
             return Some(0);
         }
-        self.heap.peek().map(|Reverse((time, _))| *time)
+        self.heap
+            .peek()
+            .map(|Reverse((slot, _))| slot.not_before_ms())
+    }
+
+    /// Hosts that rest because they failed.
+    pub(crate) fn failing(&self) -> usize {
+        self.failing
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -204,8 +236,8 @@ mod tests {
         let mut queue = HostQueue::new(dir.path().join("spill"), 10);
         let hosts: Vec<u64> = (1..=20_000u64).map(|n| n << 32 | n).collect();
         for &host in &hosts {
-            queue.offer(host, 5).unwrap();
-            queue.offer(host, 5).unwrap();
+            queue.offer(host, 5, false).unwrap();
+            queue.offer(host, 5, false).unwrap();
         }
         assert_eq!(queue.pop(4), None);
         let mut taken: Vec<u64> = std::iter::from_fn(|| queue.pop(5)).collect();
@@ -217,5 +249,20 @@ mod tests {
         taken.dedup();
         assert_eq!(taken, hosts);
         assert!(!queue.has_spilled());
+    }
+
+    #[test]
+    fn hosts_that_failed_are_counted_while_they_are_queued() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut queue = HostQueue::new(dir.path().join("spill"), 10);
+        queue.offer(1, 50, true).unwrap();
+        queue.offer(2, 40, false).unwrap();
+        queue.offer(1, 10, false).unwrap();
+        assert_eq!((queue.len(), queue.failing()), (2, 1));
+        assert_eq!(queue.next_due_ms(), Some(40));
+        assert_eq!(queue.pop(60), Some(2));
+        assert_eq!((queue.len(), queue.failing()), (1, 1));
+        assert_eq!(queue.pop(60), Some(1));
+        assert_eq!((queue.len(), queue.failing()), (0, 0));
     }
 }

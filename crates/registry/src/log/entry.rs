@@ -3,7 +3,8 @@
 use crate::log::visit_codec::{put_position, put_visit, read_position, read_visit};
 use crate::wire::{Reader, put_bytes, put_u64, put_varint};
 use portolan_model::{
-    ArchivePosition, DocId, LinkBatch, PartitionId, Pulse, RobotsRecord, RobotsStatus, Visit,
+    ArchivePosition, DocId, LinkBatch, PartitionId, Pulse, Reason, RobotsRecord, RobotsStatus,
+    Visit,
 };
 
 /// One step of a partition's history. The state of a partition is a function of these alone.
@@ -38,11 +39,18 @@ pub enum Entry {
         /// Emptied by `Logs::commit` once they are in their own logs.
         forwards: Vec<(PartitionId, LinkBatch)>,
     },
+    /// URLs that failed or were excluded become due again, as if they had never been tried. URLs
+    /// that are due, visited or unknown are left as they are.
+    Again { urls: Vec<String> },
 }
 
 const LINKS: u8 = 1;
 const VISIT: u8 = 2;
 const HOST: u8 = 3;
+const AGAIN: u8 = 4;
+
+/// What an entry without links has.
+static NO_LINKS: std::sync::LazyLock<LinkBatch> = std::sync::LazyLock::new(LinkBatch::default);
 
 impl Entry {
     /// The links for the entry's own partition.
@@ -51,6 +59,7 @@ impl Entry {
             Entry::Links { links, .. } | Entry::Visit { links, .. } | Entry::Host { links, .. } => {
                 links
             }
+            Entry::Again { .. } => &NO_LINKS,
         }
     }
 
@@ -60,7 +69,7 @@ impl Entry {
             Entry::Visit { forwards, .. } | Entry::Host { forwards, .. } => {
                 std::mem::take(forwards)
             }
-            Entry::Links { .. } => Vec::new(),
+            Entry::Links { .. } | Entry::Again { .. } => Vec::new(),
         }
     }
 
@@ -83,6 +92,7 @@ impl Entry {
                 let rules = robots.as_ref().map_or(0, |robots| robots.rules.len());
                 64 + host.len() + rules + links.bytes()
             }
+            Entry::Again { urls } => urls.iter().map(|url| 8 + url.len()).sum(),
         };
         bytes as u64
     }
@@ -91,7 +101,7 @@ impl Entry {
     pub fn ram_bytes(&self) -> u64 {
         let forwards: &[(PartitionId, LinkBatch)] = match self {
             Entry::Visit { forwards, .. } | Entry::Host { forwards, .. } => forwards,
-            Entry::Links { .. } => &[],
+            Entry::Links { .. } | Entry::Again { .. } => &[],
         };
         let forwards = forwards.iter().map(|(_, links)| links.bytes() as u64);
         self.size_hint() + forwards.sum::<u64>()
@@ -152,6 +162,13 @@ impl Entry {
                 put_batch(out, links);
                 put_forwards(out, forwards);
             }
+            Entry::Again { urls } => {
+                out.push(AGAIN);
+                put_varint(out, urls.len() as u64);
+                for url in urls {
+                    put_bytes(out, url.as_bytes());
+                }
+            }
         }
     }
 
@@ -195,6 +212,12 @@ impl Entry {
                 },
                 links: read_batch(reader)?,
                 forwards: read_forwards(reader)?,
+            },
+            AGAIN => Entry::Again {
+                urls: {
+                    let count: usize = reader.narrow()?;
+                    (0..count).map(|_| reader.string()).collect::<Option<_>>()?
+                },
             },
             _ => return None,
         };
@@ -254,15 +277,29 @@ pub(crate) fn put_pulse(out: &mut Vec<u8>, pulse: &Pulse) {
     put_varint(out, pulse.not_before_ms);
     put_varint(out, u64::from(pulse.delay_ms));
     put_varint(out, u64::from(pulse.failures));
+    if pulse.is_failing() {
+        out.push(pulse.trouble.map_or(0, |reason| reason as u8));
+        out.push(u8::from(pulse.demanded));
+        put_varint(out, pulse.failing_since_ms);
+        put_varint(out, pulse.given_up_by);
+    }
 }
 
 pub(crate) fn read_pulse(reader: &mut Reader<'_>) -> Option<Pulse> {
-    Some(Pulse {
+    let mut pulse = Pulse {
         last_ms: reader.varint()?,
         not_before_ms: reader.varint()?,
         delay_ms: reader.narrow()?,
         failures: reader.narrow()?,
-    })
+        ..Pulse::default()
+    };
+    if pulse.is_failing() {
+        pulse.trouble = Reason::from_u8(reader.byte()?);
+        pulse.demanded = reader.byte()? != 0;
+        pulse.failing_since_ms = reader.varint()?;
+        pulse.given_up_by = reader.varint()?;
+    }
+    Some(pulse)
 }
 
 pub(crate) fn put_robots(out: &mut Vec<u8>, robots: &RobotsRecord) {

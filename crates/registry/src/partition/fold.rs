@@ -58,7 +58,26 @@ impl Partition {
                 }
                 self.fold_links(links, docs)
             }
+            Entry::Again { urls } => urls.iter().try_for_each(|url| self.fold_again(url)),
         }
+    }
+
+    fn fold_again(&mut self, url: &str) -> Result<()> {
+        self.arrivals += 1;
+        let op = Op {
+            doc: DocId::of(url).0,
+            arrival: self.arrivals,
+            url,
+            // Where it was found is known already.
+            finding: Finding {
+                kind: LinkKind::Anchor,
+                depth: 0,
+                hops: 0,
+                from: None,
+            },
+            act: Act::Again,
+        };
+        self.act_or_wait(&op)
     }
 
     /// The first links have been seen to by `apply_all`.
@@ -230,12 +249,31 @@ impl Partition {
                 let host = self.host_of(op.url);
                 self.settle_visit(op, host, Some(before), after)?;
             }
+            Act::Again => {
+                let before = slot.record();
+                if matches!(before.state, State::Failed | State::Excluded) {
+                    let after = Record {
+                        state: State::Due,
+                        reason: 0,
+                        attempts: 0,
+                        arrival: op.arrival,
+                        ..before
+                    };
+                    slot.put(&after);
+                    let host = self.host_of(op.url);
+                    self.settle_visit(op, host, Some(before), after)?;
+                }
+            }
         }
         Ok(true)
     }
 
     /// A URL that was not known.
     fn admit(&mut self, op: &Op<'_>) -> Result<()> {
+        if matches!(op.act, Act::Again) {
+            // Only what is known can be tried again.
+            return Ok(());
+        }
         let host = self.host_of(op.url);
         let text = self.texts.append(op.url, op.finding)?;
         let mut record = Record::new(host.id, op.arrival, text);
@@ -264,6 +302,7 @@ impl Partition {
                 self.sieve.insert_new(op.doc, &record);
                 self.settle_visit(op, host, None, record)
             }
+            Act::Again => Ok(()),
         }
     }
 

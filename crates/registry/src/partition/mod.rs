@@ -13,7 +13,7 @@ use crate::by_id::IdMap;
 use crate::error::{RegistryError, Result};
 use crate::files::AppendFile;
 use crate::frontier::Frontier;
-use crate::hosts::{HostQueue, HostTable};
+use crate::hosts::{HostQueue, HostState, HostTable};
 use crate::log::{Durable, Entry, MAX_PAYLOAD_BYTES};
 use crate::manifest::Manifest;
 use crate::merger::Mergers;
@@ -62,7 +62,11 @@ pub struct Partition {
     /// Hosts in turn, or with documents in flight.
     live: IdMap<Live>,
     live_sweep_at: usize,
+    /// When the registry was opened; tells this run from others.
+    opened_ms: u64,
     crash: Option<AfterCrash>,
+    /// The back-off of hosts that failed in an earlier run still holds.
+    keep_back_off: bool,
     upkeep: Upkeep,
     /// The host of the last link: links of a page are mostly of one host.
     last_host: (String, u64),
@@ -73,7 +77,6 @@ pub struct Partition {
 /// Requests may have been made that nobody recorded: every host waits once more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AfterCrash {
-    pub(crate) opened_ms: u64,
     pub(crate) unknown_delay_ms: u32,
 }
 
@@ -85,6 +88,8 @@ pub struct Backlog {
     pub in_flight: usize,
     /// Hosts that wait for a turn (a host may be counted twice).
     pub hosts_queued: usize,
+    /// Those of them that rest because they failed.
+    pub hosts_failing: usize,
     /// Log folded since the last checkpoint began.
     pub log_bytes: u64,
     pub merging: bool,
@@ -100,7 +105,9 @@ pub(crate) struct Opening {
     pub(crate) limits: Limits,
     pub(crate) order: Order,
     pub(crate) read_only: bool,
+    pub(crate) opened_ms: u64,
     pub(crate) crash: Option<AfterCrash>,
+    pub(crate) keep_back_off: bool,
     pub(crate) durable: Arc<Durable>,
     pub(crate) mergers: Mergers,
 }
@@ -115,7 +122,9 @@ impl Partition {
             limits,
             order,
             read_only,
+            opened_ms,
             crash,
+            keep_back_off,
             durable,
             mergers,
         } = opening;
@@ -143,7 +152,9 @@ impl Partition {
             in_flight: IdMap::default(),
             live: IdMap::default(),
             live_sweep_at: 0,
+            opened_ms,
             crash,
+            keep_back_off,
             upkeep: Upkeep::new(durable, mergers, manifest.next_file),
             last_host: (String::new(), 0),
             docs: Vec::new(),
@@ -239,6 +250,7 @@ impl Partition {
             pending: self.pending_ops(),
             in_flight: self.in_flight.len(),
             hosts_queued: self.queue.len(),
+            hosts_failing: self.queue.failing(),
             log_bytes: self.log_bytes(),
             merging: self.is_merging(),
             blocked: self.upkeep.blocked,
@@ -255,14 +267,14 @@ impl Partition {
         self.stats.due == 0 && self.pending_ops() == 0 && self.in_flight.is_empty()
     }
 
-    /// How many hosts are known: one sequential read of them, so not for the hot path.
-    pub fn count_hosts(&self) -> Result<u64> {
+    /// Shows `look` every host that something is known of: one sequential read of them, so not for the
+    /// hot path.
+    pub fn for_each_host(&self, mut look: impl FnMut(&HostState)) -> Result<()> {
         let mut scan = self.hosts.scan()?;
-        let mut hosts = 0;
-        while scan.next()?.is_some() {
-            hosts += 1;
+        while let Some((_, state)) = scan.next()? {
+            look(&state);
         }
-        Ok(hosts)
+        Ok(())
     }
 
     /// RAM in use, by the structures' own count.

@@ -134,8 +134,9 @@ impl Partition {
         live.taken = false;
         live.pulse = Some(pulse);
         self.frontier.rest(host.0);
-        if self.frontier.may_have(host.0) {
-            self.queue.offer(host.0, pulse.not_before_ms)?;
+        if self.frontier.may_have(host.0) && !self.is_given_up(&pulse) {
+            self.queue
+                .offer(host.0, pulse.not_before_ms, pulse.is_failing())?;
         }
         self.forget_folded(host.0);
         Ok(())
@@ -153,7 +154,7 @@ impl Partition {
         let Some(host) = self.queue.pop(now_ms) else {
             return Ok(false);
         };
-        self.queue.offer(host, again_ms)?;
+        self.queue.offer(host, again_ms, false)?;
         Ok(true)
     }
 
@@ -163,10 +164,24 @@ impl Partition {
         while let Some((host, state)) = hosts.next()? {
             if state.counts.due > 0 {
                 let not_before_ms = self.not_before_ms(host, state.pulse);
-                self.queue.offer(host, not_before_ms)?;
+                let failing = state.pulse.is_some_and(|pulse| pulse.is_failing());
+                self.queue.offer(host, not_before_ms, failing)?;
             }
         }
         Ok(())
+    }
+
+    /// Has this run given the host up? Its URLs stay due, for the next run.
+    fn is_given_up(&self, pulse: &Pulse) -> bool {
+        pulse.given_up_by != 0 && pulse.given_up_by == self.opened_ms
+    }
+
+    /// Nothing pending, nothing in flight, and all hosts that wait for a turn rest because they
+    /// failed (or there are none).
+    pub fn is_resting(&self) -> bool {
+        self.pending_ops() == 0
+            && self.in_flight.is_empty()
+            && self.queue.len() == self.queue.failing()
     }
 
     /// A URL of the host has become due.
@@ -176,9 +191,15 @@ impl Partition {
             Some(Live { taken: true, .. }) => Ok(()),
             Some(Live {
                 pulse: Some(pulse), ..
-            }) => self.queue.offer(host, pulse.not_before_ms),
+            }) if self.is_given_up(pulse) => Ok(()),
+            Some(Live {
+                pulse: Some(pulse), ..
+            }) => {
+                let (not_before_ms, failing) = (pulse.not_before_ms, pulse.is_failing());
+                self.queue.offer(host, not_before_ms, failing)
+            }
             // Its time is looked up when its turn comes.
-            _ => self.queue.offer(host, 0),
+            _ => self.queue.offer(host, 0, false),
         }
     }
 
@@ -218,9 +239,22 @@ impl Partition {
             return Ok(None);
         }
         let state = self.hosts.load(host)?.unwrap_or_default();
+        let folded = state.pulse.unwrap_or_default();
+        let live = self.live.get(&host);
+        let pulse = live
+            .and_then(|live| {
+                live.pulse
+                    .filter(|pulse| live.in_flight > 0 || pulse.last_ms >= folded.last_ms)
+            })
+            .unwrap_or(folded);
+        if self.is_given_up(&pulse) {
+            self.frontier.close_window(host);
+            self.forget_quiet(host);
+            return Ok(None);
+        }
         let not_before_ms = self.not_before_ms(host, state.pulse);
         if not_before_ms > now_ms {
-            self.queue.offer(host, not_before_ms)?;
+            self.queue.offer(host, not_before_ms, pulse.is_failing())?;
             return Ok(None);
         }
         let Some((doc, record)) = self.next_valid(host)? else {
@@ -233,14 +267,14 @@ impl Partition {
         self.sweep_live(now_ms);
         let live = self.live.entry(host).or_default();
         live.taken = true;
-        let folded = state.pulse.unwrap_or_default();
-        let pulse = live
-            .pulse
-            .filter(|pulse| live.in_flight > 0 || pulse.last_ms >= folded.last_ms);
         Ok(Some(Turn {
             host: HostId(host),
             name: state.name,
-            pulse: pulse.unwrap_or(folded),
+            pulse: Pulse {
+                // Of a back-off that was cut short, too, the time has come.
+                not_before_ms: pulse.not_before_ms.min(now_ms),
+                ..pulse
+            },
             robots: state.robots,
             pages: u64::try_from(state.counts.pages).unwrap_or(0),
             in_flight: u64::from(live.in_flight),
@@ -267,13 +301,25 @@ impl Partition {
         let live = self.live.get(&host).and_then(|live| live.pulse);
         let mut time = live.map_or(0, |pulse| pulse.not_before_ms);
         if live.is_none() || self.live.get(&host).is_some_and(|live| live.in_flight == 0) {
-            time = time.max(folded.map_or(0, |pulse| pulse.not_before_ms));
+            time = time.max(folded.map_or(0, |pulse| self.rests_until_ms(&pulse)));
         }
         if let Some(crash) = self.crash {
             let delay_ms = folded.map_or(crash.unknown_delay_ms, |pulse| pulse.delay_ms);
-            time = time.max(crash.opened_ms.saturating_add(u64::from(delay_ms)));
+            time = time.max(self.opened_ms.saturating_add(u64::from(delay_ms)));
         }
         time
+    }
+
+    /// A back-off of our own ends with the run that began it, unless that run crashed: who starts a
+    /// crawl again wants failed hosts to be asked again. What the server asked for holds.
+    fn rests_until_ms(&self, folded: &Pulse) -> u64 {
+        let earlier_run = folded.last_ms < self.opened_ms;
+        if earlier_run && folded.is_failing() && !folded.demanded && !self.keep_back_off {
+            return folded
+                .last_ms
+                .saturating_add(u64::from(folded.delay_ms) + 1);
+        }
+        folded.not_before_ms
     }
 
     /// A host with nothing due and nothing in flight leaves RAM; its time has passed.
@@ -308,7 +354,7 @@ impl Partition {
             if let Some(host) = self.queue.pop_spilled()? {
                 let taken = self.live.get(&host).is_some_and(|live| live.taken);
                 if !taken {
-                    self.queue.offer(host, now_ms)?;
+                    self.queue.offer(host, now_ms, false)?;
                 }
             }
         }

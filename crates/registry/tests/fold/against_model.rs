@@ -23,6 +23,7 @@ fn tiny(keep_log: bool, order: Order) -> RegistrySettings {
         hosts_in_ram: 24,
         prefetch_urls: 3,
         unknown_delay_ms: 10,
+        retry_now: false,
     }
 }
 
@@ -157,6 +158,9 @@ impl Crawl {
         if self.web.random.one_in(4) {
             batch.push(self.web.host_facts(self.now_ms));
         }
+        if self.web.random.one_in(6) {
+            batch.push(self.web.again());
+        }
         if self.web.random.one_in(10) {
             // A visit that nobody was sent on, of a URL that is not due.
             let url = self.web.url();
@@ -247,6 +251,7 @@ fn mentions(entry: &Entry, wanted: &str) -> bool {
         Entry::Links { links, .. } | Entry::Host { links, .. } => {
             links.iter().any(|link| link.url == wanted)
         }
+        Entry::Again { urls } => urls.iter().any(|url| url == wanted),
     }
 }
 

@@ -74,7 +74,8 @@ pub struct Known {
 
 impl Known {
     pub fn class(&self, order: Order) -> u8 {
-        order.class_of(self.count, self.score, self.priority)
+        let class = order.class_of(self.count, self.score, self.priority);
+        class.saturating_sub(self.attempts)
     }
 }
 
@@ -134,6 +135,7 @@ impl ModelPartition {
                 }
                 self.fold_links(links);
             }
+            Entry::Again { urls } => urls.iter().for_each(|url| self.fold_again(url)),
         }
     }
 
@@ -228,6 +230,17 @@ impl ModelPartition {
                 (State::Due, None)
             }
         };
+    }
+
+    fn fold_again(&mut self, url: &str) {
+        self.arrivals += 1;
+        let arrival = self.arrivals;
+        if let Some(known) = self.urls.get_mut(&DocId::of(url).0)
+            && matches!(known.state, State::Failed | State::Excluded)
+        {
+            (known.state, known.reason) = (State::Due, None);
+            (known.attempts, known.arrival) = (0, arrival);
+        }
     }
 
     /// The host's due URLs in order.
@@ -391,6 +404,7 @@ impl Web {
             not_before_ms: now_ms + self.random.below(300),
             delay_ms: self.random.below(300) as u32,
             failures: self.random.below(3) as u16,
+            ..Pulse::default()
         }
     }
 
@@ -423,6 +437,16 @@ impl Web {
             forwards,
         };
         (at, entry)
+    }
+
+    /// Some URLs of one partition, known or not, whatever their state.
+    pub fn again(&mut self) -> (PartitionId, Entry) {
+        let first = self.url();
+        let at = home(&first);
+        let others = (0..10).map(|_| self.url());
+        let others: Vec<String> = others.filter(|url| home(url) == at).collect();
+        let urls = std::iter::once(first).chain(others).collect();
+        (at, Entry::Again { urls })
     }
 
     pub fn visit(&mut self, url: &str, pulse: Pulse) -> (PartitionId, Entry) {

@@ -24,6 +24,7 @@ impl Resolver for Slow {
             if host.starts_with("nowhere") {
                 return Err(NotResolved {
                     detail: "no such name".to_owned(),
+                    cause: NotResolvedBy::NoSuchName,
                     ttl_ms: self.ttl_ms,
                 });
             }
