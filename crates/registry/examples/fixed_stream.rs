@@ -4,7 +4,7 @@
 //!
 //! `fixed_stream DIR OBSERVATIONS [only-make]`
 
-use portolan_model::{DocId, HostId, Link, LinkBatch, LinkKind, PartitionId, Verdict};
+use portolan_model::{DocId, Identities, Link, LinkBatch, LinkKind, PartitionId, Verdict};
 use portolan_registry::bench::take_turn;
 use portolan_registry::{Entry, Opened, Registry, RegistrySettings};
 use std::path::Path;
@@ -99,7 +99,7 @@ impl Stream {
                 "https://{host}/section-{}/article-{number}.html",
                 number % 7
             );
-            let at = PartitionId::of(HostId::of(&host), self.partitions);
+            let at = PartitionId::of(Identities::PUBLIC.host(&host), self.partitions);
             batches[usize::from(at.0)]
                 .get_or_insert_with(|| LinkBatch::new(Some(from)))
                 .push(Link {

@@ -23,7 +23,7 @@ use crate::sieve::Sieve;
 use crate::stats::Stats;
 use crate::texts::Texts;
 use crate::wire::Reader;
-use portolan_model::{DocId, Order, PartitionId};
+use portolan_model::{Identities, Order, PartitionId};
 use std::path::PathBuf;
 use std::sync::Arc;
 use turns::{InFlight, Live};
@@ -41,6 +41,7 @@ pub struct Partition {
     dir: PathBuf,
     limits: Limits,
     pub(crate) order: Order,
+    pub(crate) ids: Identities,
     read_only: bool,
     /// The last entry folded.
     applied: u64,
@@ -99,6 +100,7 @@ pub(crate) struct Opening {
     pub(crate) partitions: u16,
     pub(crate) limits: Limits,
     pub(crate) order: Order,
+    pub(crate) ids: Identities,
     pub(crate) read_only: bool,
     pub(crate) crash: Option<AfterCrash>,
     pub(crate) durable: Arc<Durable>,
@@ -114,6 +116,7 @@ impl Partition {
             partitions,
             limits,
             order,
+            ids,
             read_only,
             crash,
             durable,
@@ -127,13 +130,14 @@ impl Partition {
             id,
             limits,
             order,
+            ids,
             read_only,
             applied: manifest.seq,
             arrivals: manifest.arrivals,
             heard,
             stats: manifest.stats,
             sieve: Sieve::open(&dir, &manifest.known_runs, &limits)?,
-            texts: Texts::new(file("urls", manifest.texts_bytes)?),
+            texts: Texts::new(file("urls", manifest.texts_bytes)?, ids),
             visits: file("visits", manifest.visits_bytes)?,
             graph: file("links", manifest.graph_bytes)?,
             seeds: file("seeds", manifest.seeds_bytes)?,
@@ -172,7 +176,8 @@ impl Partition {
             docs.clear();
             let mut together = 0;
             for (_, entry) in entries.clone() {
-                docs.extend(entry.links().iter().map(|link| DocId::of(link.url).0));
+                let ids = &self.ids;
+                docs.extend(entry.links().iter().map(|link| ids.doc(link.url).0));
                 together += 1;
                 if docs.len() >= LINKS_TOGETHER {
                     break;
