@@ -113,9 +113,15 @@ impl PageLinks {
         }
     }
 
-    pub(crate) fn push(&mut self, owner: PartitionId, ours: PartitionId, link: Link<'_>) {
+    pub(crate) fn push(
+        &mut self,
+        owner: PartitionId,
+        ours: PartitionId,
+        doc: DocId,
+        link: Link<'_>,
+    ) {
         if owner == ours {
-            self.own.push(link);
+            self.own.push_known(doc, link);
             return;
         }
         let from = self.own.from();
@@ -124,11 +130,11 @@ impl PageLinks {
             .iter_mut()
             .find(|(partition, _)| *partition == owner)
         {
-            Some((_, batch)) => batch.push(link),
+            Some((_, batch)) => batch.push_known(doc, link),
             None => {
                 let mut batch =
                     LinkBatch::with_room(from, USUAL_FORWARDS, USUAL_FORWARDS * USUAL_URL_BYTES);
-                batch.push(link);
+                batch.push_known(doc, link);
                 self.forwards.push((owner, batch));
             }
         }
@@ -229,6 +235,7 @@ impl LinkSorter {
             links.push(
                 self.division.part_of(key, page.partition),
                 page.partition,
+                doc,
                 Link {
                     url: url.as_str(),
                     kind,
@@ -265,6 +272,7 @@ impl LinkSorter {
         links.push(
             owner,
             page.partition,
+            key.doc,
             Link {
                 url: target.as_str(),
                 kind,

@@ -441,7 +441,7 @@ impl Workbench {
                 hops: 0,
                 verdict,
             };
-            links.push(owner, ours, link);
+            links.push(owner, ours, key.doc, link);
         }
         // No page links to a sitemap that robots.txt names: it counts as a seed.
         links.set_vote(shared.ranker.vote(None, sitemaps.len()));

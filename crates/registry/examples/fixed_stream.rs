@@ -102,13 +102,16 @@ impl Stream {
             let at = PartitionId::of(Identities::PUBLIC.host(&host), self.partitions);
             batches[usize::from(at.0)]
                 .get_or_insert_with(|| LinkBatch::new(Some(from)))
-                .push(Link {
-                    url: &url,
-                    kind: LinkKind::Anchor,
-                    depth: 3,
-                    hops: 0,
-                    verdict: Verdict::Crawl { priority: 0 },
-                });
+                .push_known(
+                    Identities::PUBLIC.doc(&url),
+                    Link {
+                        url: &url,
+                        kind: LinkKind::Anchor,
+                        depth: 3,
+                        hops: 0,
+                        verdict: Verdict::Crawl { priority: 0 },
+                    },
+                );
         }
         for (number, links) in batches.into_iter().enumerate() {
             if let Some(links) = links {

@@ -176,8 +176,13 @@ impl Partition {
             docs.clear();
             let mut together = 0;
             for (_, entry) in entries.clone() {
-                let ids = &self.ids;
-                docs.extend(entry.links().iter().map(|link| ids.doc(link.url).0));
+                match entry.links().docs() {
+                    Some(known) => docs.extend(known.iter().map(|doc| doc.0)),
+                    None => {
+                        let ids = &self.ids;
+                        docs.extend(entry.links().iter().map(|link| ids.doc(link.url).0));
+                    }
+                }
                 together += 1;
                 if docs.len() >= LINKS_TOGETHER {
                     break;
