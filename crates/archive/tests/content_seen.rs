@@ -4,7 +4,7 @@
 mod support;
 
 use portolan_archive::{ContentSeen, DurableEnd};
-use portolan_model::{ArchivePosition, DocId};
+use portolan_model::ArchivePosition;
 use std::fs;
 use std::path::Path;
 use support::{files, tempdir};
@@ -50,7 +50,7 @@ fn knows(seen: &ContentSeen, n: u64) -> bool {
         (found.url.as_str(), found.at_ms),
         (p.url.as_str(), 1000 + n)
     );
-    assert_eq!(found.doc(), DocId::of(&p.url));
+    assert_eq!(found.url, p.url);
     true
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portolan_archive::ArchiveSettings;
 use portolan_model::url::CanonicalSettings;
-use portolan_model::{CanonicalUrl, Clock, Order, Ranker};
+use portolan_model::{CanonicalUrl, Clock, Identities, Order, Ranker};
 use portolan_net::{
     Connector, DnsResolver, Guard, HttpSettings, Mapping, MappingSettings, Network, ResolveRule,
     Resolver, StaticResolver, SystemResolver,
@@ -49,10 +49,11 @@ pub(crate) fn partitions(settings: &Settings) -> u16 {
     }
 }
 
-pub(crate) fn registry(settings: &Settings, partitions: u16) -> RegistrySettings {
+pub(crate) fn registry(settings: &Settings, partitions: u16, ids: Identities) -> RegistrySettings {
     RegistrySettings {
         partitions,
         order: order(settings),
+        ids,
         memory_bytes: settings.registry.memory_mb << 20,
         checkpoint_log_bytes: settings.registry.checkpoint_log_mb << 20,
         keep_log: settings.registry.keep_log,

@@ -3,7 +3,7 @@
 
 use encoding_rs::UTF_8;
 use portolan_content::Fingerprint;
-use portolan_model::{CanonicalUrl, Canonicalizer, LinkKind, PartitionId};
+use portolan_model::{CanonicalUrl, Canonicalizer, Identities, LinkKind, PartitionId};
 use std::sync::{Arc, RwLock};
 use tokio::sync::mpsc;
 
@@ -59,6 +59,7 @@ impl Extractor {
                 Arc::new(Division::by_hash(partitions)),
                 assembly::ranker(settings, None)?,
                 NameDrop::new(names),
+                Identities::PUBLIC,
             ),
             canonicalizer,
             scope: RwLock::new(Scope::new(&settings.scope, seeds)?),
@@ -79,10 +80,10 @@ impl Extractor {
         let scanned_ns = thread_cpu_ns();
         let base = self.facts.base.as_deref();
         let base = base.and_then(|href| self.canonicalizer.resolve(url, href).ok());
-        let host = url.host_id();
+        let host = url.host_id(&Identities::PUBLIC);
         let page = Page {
             base: base.as_ref().unwrap_or(url),
-            doc: url.doc_id(),
+            doc: url.doc_id(&Identities::PUBLIC),
             host,
             partition: PartitionId::of(host, self.partitions),
             depth: 0,

@@ -218,7 +218,7 @@ impl Archivist {
                     built = self
                         .builder
                         .build_revisit(&capture, visit.wire_bytes, first, outlinks);
-                    visit.duplicate_of = Some(first.doc());
+                    visit.duplicate_of = Some(self.shared.ids.doc(&first.url));
                 }
                 let position = self.warc.append(&built)?;
                 if first.is_none() && record.copy.is_some() {

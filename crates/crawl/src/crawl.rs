@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use portolan_archive::{ContentSeen, DurableEnd, RecordBuilder, WarcWriter};
 use portolan_model::{
-    CanonicalUrl, Canonicalizer, Clock, DocId, Known, Link, LinkBatch, LinkKind, PartitionId,
+    CanonicalUrl, Canonicalizer, Clock, Identities, Link, LinkBatch, LinkKind, PartitionId,
     SystemClock, UrlKey,
 };
 use portolan_registry::{Entry, Opened, Registry, RegistryError, RegistrySettings, Snapshot};
@@ -33,6 +33,7 @@ use crate::politeness::Politeness;
 use crate::report::Report;
 use crate::retry::{self, Retry};
 use crate::scope::Scope;
+use crate::secret;
 use crate::settings::Settings;
 use crate::shared::{LARGE_BODIES, ROOM_KIB, Shared, UNFOLDED_KIB, owner};
 use crate::watch::Watcher;
@@ -94,6 +95,11 @@ impl Crawl {
         Registry::is_open(&dir.join(REGISTRY_DIR))
     }
 
+    /// By what documents and hosts are known in the crawl in `dir`. A secret: it is not for printing.
+    pub fn identities(dir: &Path) -> Result<Identities, CrawlError> {
+        secret::read(dir)
+    }
+
     /// What makes two spellings of a URL one in the crawl in `dir`.
     pub fn canonicalizer(dir: &Path) -> Result<Canonicalizer, CrawlError> {
         Ok(Canonicalizer::new(&assembly::canonical(
@@ -122,19 +128,22 @@ impl Crawl {
         let ranker = assembly::ranker(&plan.settings, resumed.then_some(&*plan.dir))?;
         let chosen = Chosen::of(&plan.settings, resumed.then_some(&plan.dir))?;
         let dir = directory::prepare(&plan.dir, resumed)?;
+        let ids;
         if resumed {
-            let given: HashSet<DocId> = seeds.iter().map(CanonicalUrl::doc_id).collect();
+            ids = secret::read(&dir)?;
+            let given: HashSet<CanonicalUrl> = seeds.iter().cloned().collect();
             let earlier = directory::remembered_seeds(&dir)?;
-            seeds.extend(earlier.into_iter().filter(|s| !given.contains(&s.doc_id())));
+            seeds.extend(earlier.into_iter().filter(|s| !given.contains(s)));
         } else {
             // What the crawl is to be is durable before anything else: killed at any later moment,
             // it can go on.
+            ids = secret::make(&dir)?;
             chosen.remember(&dir)?;
             directory::remember_ranks(&dir, &plan.settings)?;
             directory::remember(&dir, &seeds, &plan.settings)?;
         }
         let retried = match &plan.retry {
-            Some(_) if resumed => Some(Snapshot::open(&dir.join(REGISTRY_DIR))?),
+            Some(_) if resumed => Some(Snapshot::open(&dir.join(REGISTRY_DIR), ids)?),
             _ => None,
         };
         let run_ms = clock.now_ms();
@@ -142,7 +151,7 @@ impl Crawl {
             &dir.join(REGISTRY_DIR),
             &RegistrySettings {
                 retry_now: plan.retry.is_some(),
-                ..assembly::registry(&plan.settings, chosen.partitions())
+                ..assembly::registry(&plan.settings, chosen.partitions(), ids)
             },
             run_ms,
         )
@@ -213,6 +222,7 @@ impl Crawl {
             metrics: Metrics::default(),
             connector: assembly::connector(&plan.settings, &seeds)?,
             settings: plan.settings,
+            ids,
             mapping,
             clock,
             finished,
@@ -364,7 +374,7 @@ fn parse_seeds(
                 &"user names and passwords are not sent; leave them out",
             ));
         }
-        if distinct.insert(url.doc_id()) {
+        if distinct.insert(url.clone()) {
             urls.push(url);
         }
     }
@@ -387,11 +397,10 @@ fn plant(shared: &Arc<Shared>, seeds: &[CanonicalUrl]) -> Result<(), CrawlError>
     let vote = shared.ranker.vote(None, seeds.len());
     let mut batches: BTreeMap<u16, LinkBatch> = BTreeMap::new();
     for seed in seeds {
-        let key = UrlKey::of(seed);
-        let UrlKey { doc, host, .. } = key;
+        let key = UrlKey::of(seed, &shared.ids);
         let verdict = scope.verdict(seed, 0, LinkKind::Seed, false);
         // A seed has no discoverer; it goes where its name's hash says.
-        let nobody = PartitionId::of(host, shared.division.partitions());
+        let nobody = PartitionId::of(key.host, shared.division.partitions());
         let owner = shared.division.part_of(key, nobody);
         let batch = batches.entry(owner.0).or_default();
         batch.set_vote(vote);
@@ -400,7 +409,7 @@ fn plant(shared: &Arc<Shared>, seeds: &[CanonicalUrl]) -> Result<(), CrawlError>
             kind: LinkKind::Seed,
             depth: 0,
             hops: 0,
-            verdict: ranked(shared.ranker.as_ref(), Known { doc, host }, verdict),
+            verdict: ranked(shared.ranker.as_ref(), key, verdict),
         });
     }
     for (number, links) in batches {

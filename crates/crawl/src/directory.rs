@@ -2,12 +2,14 @@
 //! knows and what it archived is kept by the rooms below.
 
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use portolan_model::CanonicalUrl;
 
 use crate::division::DIVISION_DIR;
 use crate::error::CrawlError;
+use crate::secret::SECRET_FILE;
 use crate::settings::{FrontierOrder, Settings};
 
 /// The settings that a crawl runs with. A directory that has them holds a crawl.
@@ -29,12 +31,13 @@ pub(crate) fn prepare(dir: &Path, resumed: bool) -> Result<PathBuf, CrawlError> 
         )));
     }
     if !resumed && dir.exists() {
-        // A crawl that was killed before it began leaves its seeds, its part vector and its ranks at most.
+        // A crawl that was killed before it began leaves its secret, its seeds, its part vector and its ranks at
+        // most.
         let is_foreign = |entry: std::io::Result<std::fs::DirEntry>| {
             entry.is_ok_and(|e| {
                 let name = e.file_name();
                 let name = name.to_string_lossy();
-                ![SEEDS_FILE, RANKS_FILE].contains(&name.trim_end_matches(UNFINISHED))
+                ![SECRET_FILE, SEEDS_FILE, RANKS_FILE].contains(&name.trim_end_matches(UNFINISHED))
                     && name != DIVISION_DIR
                     && name != format!("{SETTINGS_FILE}{UNFINISHED}")
             })
@@ -95,11 +98,20 @@ pub(crate) fn remember_ranks(dir: &Path, settings: &Settings) -> Result<(), Craw
     })
 }
 
-/// Replace a small file as a whole: the old one or the new one is there, whatever happens.
+/// Replace a small file as a whole: the old one or the new one is there, whatever happens. Its owner alone
+/// may read it: settings and seeds may hold what others are not meant to see. No symbolic link is followed.
 pub(crate) fn replace(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), CrawlError> {
     let (path, new) = (dir.join(name), dir.join(format!("{name}{UNFINISHED}")));
     let write = || {
-        let mut file = std::fs::File::create(&new)?;
+        match std::fs::remove_file(&new) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&new)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         std::fs::rename(&new, &path)?;

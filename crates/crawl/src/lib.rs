@@ -37,6 +37,7 @@ mod retry_after;
 mod robots;
 mod scan;
 pub mod scope;
+mod secret;
 pub mod settings;
 mod shared;
 mod turn;

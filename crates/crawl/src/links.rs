@@ -7,8 +7,8 @@ use std::sync::{Arc, RwLockReadGuard};
 use encoding_rs::Encoding;
 use portolan_content::charset::query_in_charset;
 use portolan_model::{
-    CanonicalUrl, Canonicalizer, DocId, HostId, Known, Link, LinkBatch, LinkKind, PartitionId,
-    Ranker, Reason, UrlKey, Verdict, given_priority, plain_priority,
+    CanonicalUrl, Canonicalizer, DocId, HostId, Identities, Known, Link, LinkBatch, LinkKind,
+    PartitionId, Ranker, Reason, UrlKey, Verdict, given_priority, plain_priority,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -113,9 +113,15 @@ impl PageLinks {
         }
     }
 
-    pub(crate) fn push(&mut self, owner: PartitionId, ours: PartitionId, link: Link<'_>) {
+    pub(crate) fn push(
+        &mut self,
+        owner: PartitionId,
+        ours: PartitionId,
+        doc: DocId,
+        link: Link<'_>,
+    ) {
         if owner == ours {
-            self.own.push(link);
+            self.own.push_known(doc, link);
             return;
         }
         let from = self.own.from();
@@ -124,11 +130,11 @@ impl PageLinks {
             .iter_mut()
             .find(|(partition, _)| *partition == owner)
         {
-            Some((_, batch)) => batch.push(link),
+            Some((_, batch)) => batch.push_known(doc, link),
             None => {
                 let mut batch =
                     LinkBatch::with_room(from, USUAL_FORWARDS, USUAL_FORWARDS * USUAL_URL_BYTES);
-                batch.push(link);
+                batch.push_known(doc, link);
                 self.forwards.push((owner, batch));
             }
         }
@@ -156,6 +162,9 @@ pub(crate) struct LinkSorter {
     division: Arc<Division>,
     ranker: Arc<dyn Ranker>,
     names: NameDrop,
+    ids: Identities,
+    /// The host of the last link: links of a page are mostly of one host.
+    last_host: (String, HostId),
     distinct: HashSet<u64, NoHash>,
 }
 
@@ -165,12 +174,15 @@ impl LinkSorter {
         division: Arc<Division>,
         ranker: Arc<dyn Ranker>,
         names: NameDrop,
+        ids: Identities,
     ) -> Self {
         Self {
             canonicalizer,
             division,
             ranker,
             names,
+            last_host: (String::new(), ids.host("")),
+            ids,
             distinct: HashSet::default(),
         }
     }
@@ -198,25 +210,32 @@ impl LinkSorter {
             let Ok(url) = self.canonicalizer.resolve(page.base, &href) else {
                 continue;
             };
-            let doc = url.doc_id();
+            let doc = url.doc_id(&self.ids);
             if !self.distinct.insert(doc.0) {
                 continue;
             }
             links.targets.push(doc);
-            let host = url.host_id();
-            let verdict = scope.verdict(&url, depth, kind, nofollow || page.nofollow);
-            let verdict = ranked(self.ranker.as_ref(), Known { doc, host }, verdict);
-            if matches!(verdict, Verdict::Crawl { .. }) && host != page.host {
-                self.names.offer(host, url.host());
+            if self.last_host.0 != url.host() {
+                self.last_host.0.clear();
+                self.last_host.0.push_str(url.host());
+                self.last_host.1 = url.host_id(&self.ids);
             }
+            let host = self.last_host.1;
             let key = UrlKey {
                 doc,
                 host,
+                url: url.as_str(),
                 host_name: url.host(),
             };
+            let verdict = scope.verdict(&url, depth, kind, nofollow || page.nofollow);
+            let verdict = ranked(self.ranker.as_ref(), key, verdict);
+            if matches!(verdict, Verdict::Crawl { .. }) && host != page.host {
+                self.names.offer(host, url.host());
+            }
             links.push(
                 self.division.part_of(key, page.partition),
                 page.partition,
+                doc,
                 Link {
                     url: url.as_str(),
                     kind,
@@ -246,14 +265,14 @@ impl LinkSorter {
         } else {
             scope.verdict(target, page.depth, kind, false)
         };
-        let key = UrlKey::of(target);
-        let UrlKey { doc, host, .. } = key;
-        let verdict = ranked(self.ranker.as_ref(), Known { doc, host }, verdict);
-        links.targets.push(doc);
+        let key = UrlKey::of(target, &self.ids);
+        let verdict = ranked(self.ranker.as_ref(), key, verdict);
+        links.targets.push(key.doc);
         let owner = self.division.part_of(key, page.partition);
         links.push(
             owner,
             page.partition,
+            key.doc,
             Link {
                 url: target.as_str(),
                 kind,
@@ -277,9 +296,10 @@ impl LinkSorter {
 }
 
 /// A class that the ranker knows beforehand travels with the verdict.
-pub(crate) fn ranked(ranker: &dyn Ranker, page: Known, verdict: Verdict) -> Verdict {
+pub(crate) fn ranked(ranker: &dyn Ranker, page: UrlKey<'_>, verdict: Verdict) -> Verdict {
+    let UrlKey { doc, host, url, .. } = page;
     match verdict {
-        Verdict::Crawl { priority } => match ranker.given(page) {
+        Verdict::Crawl { priority } => match ranker.given(Known { doc, host }, url) {
             Some(class) => Verdict::Crawl {
                 priority: given_priority(class, priority),
             },

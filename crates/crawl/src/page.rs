@@ -13,8 +13,7 @@ use portolan_content::{
     parse_feed, parse_sitemap,
 };
 use portolan_model::{
-    CanonicalUrl, Canonicalizer, DocId, Known, Link, LinkKind, Outcome, PartitionId, Reason,
-    UrlKey, Visit,
+    CanonicalUrl, Canonicalizer, DocId, Link, LinkKind, Outcome, PartitionId, Reason, UrlKey, Visit,
 };
 use portolan_net::{Decoder, Response, Version};
 use portolan_registry::Due;
@@ -79,6 +78,7 @@ impl Workbench {
                 Arc::clone(&shared.division),
                 Arc::clone(&shared.ranker),
                 names,
+                shared.ids,
             ),
             canonicalizer,
             builder,
@@ -197,7 +197,7 @@ impl Workbench {
             let page = Page {
                 base: base.as_ref().unwrap_or(fetched.url),
                 doc: fetched.due.doc,
-                host: fetched.url.host_id(),
+                host: fetched.url.host_id(&shared.ids),
                 partition: fetched.partition,
                 depth: fetched.due.depth,
                 score: fetched.due.score,
@@ -291,7 +291,7 @@ impl Workbench {
             visit.outcome = Outcome::Failed(Reason::BadRedirect);
             return none;
         };
-        if target.doc_id() == fetched.due.doc {
+        if target.doc_id(&shared.ids) == fetched.due.doc {
             // It leads to itself, as cookie walls do; to ask again would change nothing.
             visit.outcome = Outcome::Failed(Reason::BadRedirect);
             return none;
@@ -310,7 +310,7 @@ impl Workbench {
         let page = Page {
             base: fetched.url,
             doc: fetched.due.doc,
-            host: fetched.url.host_id(),
+            host: fetched.url.host_id(&shared.ids),
             partition: fetched.partition,
             depth: fetched.due.depth,
             score: fetched.due.score,
@@ -433,10 +433,9 @@ impl Workbench {
             let Ok(url) = self.canonicalizer.resolve(robots_url, text) else {
                 continue;
             };
-            let key = UrlKey::of(&url);
-            let UrlKey { doc, host, .. } = key;
+            let key = UrlKey::of(&url, &shared.ids);
             let verdict = scope.verdict(&url, 0, LinkKind::Sitemap, false);
-            let verdict = ranked(shared.ranker.as_ref(), Known { doc, host }, verdict);
+            let verdict = ranked(shared.ranker.as_ref(), key, verdict);
             let owner = shared.division.part_of(key, ours);
             let link = Link {
                 url: url.as_str(),
@@ -445,7 +444,7 @@ impl Workbench {
                 hops: 0,
                 verdict,
             };
-            links.push(owner, ours, link);
+            links.push(owner, ours, key.doc, link);
         }
         // No page links to a sitemap that robots.txt names: it counts as a seed.
         links.set_vote(shared.ranker.vote(None, sitemaps.len()));

@@ -324,7 +324,7 @@ impl Visitor {
     /// it is still one request at a time on each host.
     async fn foreign_request(&mut self, url: &CanonicalUrl) -> Result<Answer, NetError> {
         let shared = Arc::clone(&self.shared);
-        let door = Door::Host(url.host_id());
+        let door = Door::Host(url.host_id(&shared.ids));
         let begun_ms = shared.now_ms();
         loop {
             let now_ms = shared.now_ms();

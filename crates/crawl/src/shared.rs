@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
-use portolan_model::{Clock, PartitionId, Ranker};
+use portolan_model::{Clock, Identities, PartitionId, Ranker};
 use portolan_net::{Connector, Mapping};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -22,6 +22,8 @@ use crate::settings::Settings;
 
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
+    /// By what documents and hosts are known: the crawl's secret.
+    pub(crate) ids: Identities,
     pub(crate) division: Arc<Division>,
     pub(crate) ranker: Arc<dyn Ranker>,
     pub(crate) clock: Arc<dyn Clock>,

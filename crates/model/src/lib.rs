@@ -17,7 +17,7 @@ mod visit;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use host::{Pulse, RobotsRecord, RobotsStatus};
-pub use id::{DocId, HostId, PartitionId};
+pub use id::{DocId, HostId, Identities, PartitionId};
 pub use link::{Link, LinkBatch, LinkKind, Verdict};
 pub use partitioner::{FixedSiteHash, PageHash, Partitioner, SiteHash, UrlKey, jump_hash};
 pub use ranker::{Known, MAX_CLASS, Order, Ranker, SCORE_BITS, given_priority, plain_priority};

@@ -96,7 +96,7 @@ pub struct Link<'a> {
 /// Links of one page, packed in the order found, ready to be written to a log: no allocation a
 /// link. The URLs stand one after the other; a link's head is kind, verdict (0 = crawl, else the
 /// reason), priority, hops, depth (2 bytes), length of the URL (4 bytes).
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct LinkBatch {
     /// The page that they were found on; `None` for seeds.
     from: Option<DocId>,
@@ -104,7 +104,19 @@ pub struct LinkBatch {
     vote: u32,
     heads: Vec<u8>,
     urls: String,
+    /// One for each link, as long as whoever pushed them knew them all. They follow from the URLs, so no
+    /// log holds them, and a batch is the same without them.
+    docs: Vec<DocId>,
 }
+
+impl PartialEq for LinkBatch {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |batch: &Self| (batch.from, batch.vote);
+        parts(self) == parts(other) && self.heads == other.heads && self.urls == other.urls
+    }
+}
+
+impl Eq for LinkBatch {}
 
 const HEAD_BYTES: usize = 10;
 
@@ -120,6 +132,7 @@ impl LinkBatch {
             vote: 0,
             heads: Vec::with_capacity(links * HEAD_BYTES),
             urls: String::with_capacity(url_bytes),
+            docs: Vec::with_capacity(links),
         }
     }
 
@@ -168,6 +181,28 @@ impl LinkBatch {
         self.urls.push_str(link.url);
     }
 
+    /// With the link's identity, so that it need not be computed again.
+    pub fn push_known(&mut self, doc: DocId, link: Link<'_>) {
+        if self.docs.len() == self.len() {
+            self.docs.push(doc);
+        }
+        self.push(link);
+    }
+
+    /// The links' identities, if they are all known already.
+    pub fn docs(&self) -> Option<&[DocId]> {
+        (self.docs.len() == self.len()).then_some(&self.docs[..])
+    }
+
+    /// Takes the links of another batch, too.
+    pub fn append(&mut self, other: &LinkBatch) {
+        if self.docs.len() == self.len() {
+            self.docs.extend_from_slice(&other.docs);
+        }
+        self.heads.extend_from_slice(&other.heads);
+        self.urls.push_str(&other.urls);
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = Link<'_>> {
         // Batches are checked when they are made from bytes, so that this never stops short.
         Walk::of(&self.heads, &self.urls).map_while(Result::ok)
@@ -176,6 +211,11 @@ impl LinkBatch {
     /// What the links take in a log, without the numbers around them.
     pub fn bytes(&self) -> usize {
         self.heads.len() + self.urls.len()
+    }
+
+    /// What they take in RAM.
+    pub fn ram_bytes(&self) -> usize {
+        self.bytes() + size_of::<DocId>() * self.docs.len()
     }
 
     /// The links' heads, for a log.
@@ -198,6 +238,7 @@ impl LinkBatch {
             vote: 0,
             heads,
             urls,
+            docs: Vec::new(),
         })
     }
 }
@@ -281,8 +322,10 @@ mod tests {
             verdict: Verdict::Exclude(Reason::OutOfScope),
             ..first
         };
-        batch.push(first);
+        batch.push_known(DocId(1), first);
+        assert_eq!(batch.docs(), Some(&[DocId(1)][..]));
         batch.push(second);
+        assert_eq!(batch.docs(), None);
         assert_eq!(batch.iter().collect::<Vec<_>>(), [first, second]);
         let (heads, urls) = (batch.heads().to_vec(), batch.urls().to_owned());
         let from_parts = |heads: &[u8], urls: &str| {

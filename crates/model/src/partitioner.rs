@@ -1,21 +1,25 @@
 //! Who fetches a URL: one trait for every way to divide the Web, and the ways that need nothing but a
 //! hash. Ways that need a file (part vectors, DSets) are in the `partition` room.
 
-use crate::{CanonicalUrl, DocId, HostId, PartitionId};
+use crate::{CanonicalUrl, DocId, HostId, Identities, PartitionId};
 
-/// What a partitioner may look at.
+/// What a partitioner may look at. Identities differ from crawl to crawl: what is to hold for another
+/// crawl, too, goes by the texts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UrlKey<'a> {
     pub doc: DocId,
     pub host: HostId,
+    /// Empty where only its identity is known.
+    pub url: &'a str,
     pub host_name: &'a str,
 }
 
 impl<'a> UrlKey<'a> {
-    pub fn of(url: &'a CanonicalUrl) -> Self {
+    pub fn of(url: &'a CanonicalUrl, ids: &Identities) -> Self {
         Self {
-            doc: url.doc_id(),
-            host: url.host_id(),
+            doc: url.doc_id(ids),
+            host: url.host_id(ids),
+            url: url.as_str(),
             host_name: url.host(),
         }
     }
@@ -108,8 +112,9 @@ mod tests {
 
     fn key(host_name: &str) -> UrlKey<'_> {
         UrlKey {
-            doc: DocId::of(host_name),
-            host: HostId::of(host_name),
+            doc: Identities::PUBLIC.doc(host_name),
+            host: Identities::PUBLIC.host(host_name),
+            url: "",
             host_name,
         }
     }
@@ -152,8 +157,9 @@ mod tests {
         let mut loads = [0_u32; 5];
         for page in 0..10_000_u64 {
             let key = UrlKey {
-                doc: DocId::of(&format!("http://a.test/{page}")),
-                host: HostId::of("a.test"),
+                doc: Identities::PUBLIC.doc(&format!("http://a.test/{page}")),
+                host: Identities::PUBLIC.host("a.test"),
+                url: "",
                 host_name: "a.test",
             };
             assert_eq!(

@@ -21,8 +21,8 @@ pub const SCORE_BITS: u32 = 24;
 /// first.
 pub trait Ranker: Send + Sync {
     /// A class that is known before the page is. It travels with the links to the page, so that folding
-    /// a log needs no file.
-    fn given(&self, _page: Known) -> Option<u8> {
+    /// a log needs no file. `url` is empty where only the page's identity is known.
+    fn given(&self, _page: Known, _url: &str) -> Option<u8> {
         None
     }
 

@@ -6,6 +6,10 @@
 //! magic 8 | version u32 | kind u32 | values u32 (all are below) | index bits u32 | keys u64 | seed u64
 //! index: 2^bits + 1 x u32, first key of each bucket | keys: u64 sorted | values: u16 | checksum u64
 //! ```
+//! A key is the public identity of a URL or of a site's name (`Identities::PUBLIC`), so that a table serves
+//! every crawl. A URL that was made to share another one's key would share its part or its rank and
+//! nothing else.
+//!
 //! Numbers are little-endian. The checksum (xxh3) covers everything before it.
 
 use std::fs::File;
@@ -13,12 +17,13 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
+use portolan_model::Identities;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::error::{GraphError, Result};
 
 const MAGIC: &[u8; 8] = b"PORTOLPV";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEAD_BYTES: usize = 40;
 const CHECKSUM_BYTES: usize = 8;
 /// Keys in a bucket, on average.
@@ -40,6 +45,16 @@ pub(crate) struct Table {
     pub(crate) seed: u64,
     bits: u32,
     keys: usize,
+}
+
+/// The key of a page in any table.
+pub(crate) fn page_key(canonical_url: &str) -> u64 {
+    Identities::PUBLIC.doc(canonical_url).0
+}
+
+/// The key of a site in any table.
+pub(crate) fn site_key(host_name: &str) -> u64 {
+    Identities::PUBLIC.host(host_name).0
 }
 
 impl Table {

@@ -10,7 +10,7 @@ use portolan_model::{PartitionId, Partitioner, SiteHash, UrlKey};
 use crate::cut::{Cut, Unit};
 use crate::error::{GraphError, Result};
 use crate::graph::WebGraph;
-use crate::table::{Kind, Table};
+use crate::table::{Kind, Table, page_key, site_key};
 
 /// A part for each page or each site of a graph, in a file.
 #[derive(Debug)]
@@ -29,12 +29,15 @@ impl PartVector {
         }
         let mut entries: Vec<(u64, u16)> = match cut.unit {
             Unit::Page => (0..pages.count())
-                .map(|page| (pages.doc(page).0, cut.part_of[page as usize]))
+                .map(|page| {
+                    let key = page_key(pages.url(page).unwrap_or(""));
+                    (key, cut.part_of[page as usize])
+                })
                 .collect(),
             Unit::Site => (0..pages.sites())
                 .map(|site| {
-                    let host = portolan_model::HostId::of(pages.site_name(site));
-                    (host.0, cut.part_of[site as usize])
+                    let key = site_key(pages.site_name(site));
+                    (key, cut.part_of[site as usize])
                 })
                 .collect(),
         };
@@ -98,8 +101,8 @@ impl PartVector {
 
     fn key(&self, url: UrlKey<'_>) -> u64 {
         match self.unit() {
-            Unit::Page => url.doc.0,
-            Unit::Site => url.host.0,
+            Unit::Page => page_key(url.url),
+            Unit::Site => site_key(url.host_name),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use portolan_model::{
-    DocId, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Verdict, Visit,
+    Identities, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Verdict, Visit,
 };
 use portolan_partition::read_crawl;
 use portolan_registry::{Entry, Opened, Registry, RegistrySettings, Snapshot};
@@ -34,7 +34,7 @@ fn seed(url: &str) -> (PartitionId, Entry) {
 }
 
 fn visit(url: &str, bytes: u64, targets: &[&str]) -> (PartitionId, Entry) {
-    let mut links = LinkBatch::new(Some(DocId::of(url)));
+    let mut links = LinkBatch::new(Some(Identities::PUBLIC.doc(url)));
     for target in targets {
         links.push(link(target, LinkKind::Anchor));
     }
@@ -47,7 +47,10 @@ fn visit(url: &str, bytes: u64, targets: &[&str]) -> (PartitionId, Entry) {
         pulse: Pulse::default(),
         links,
         forwards: Vec::new(),
-        targets: targets.iter().map(|url| DocId::of(url)).collect(),
+        targets: targets
+            .iter()
+            .map(|url| Identities::PUBLIC.doc(url))
+            .collect(),
     };
     (PartitionId(0), entry)
 }
@@ -65,7 +68,7 @@ fn what_was_fetched_is_the_graph() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut opened = open(dir.path());
     commit(&mut opened, vec![seed("http://a.test/")]);
-    let empty = read_crawl(&Snapshot::open(dir.path()).expect("a snapshot"))
+    let empty = read_crawl(&Snapshot::open(dir.path(), Identities::PUBLIC).expect("a snapshot"))
         .expect_err("nothing fetched")
         .to_string();
     assert!(empty.contains("fetched nothing yet"), "{empty}");
@@ -76,7 +79,8 @@ fn what_was_fetched_is_the_graph() {
     );
     commit(&mut opened, vec![visit(b, 20, &[a]), visit(c, 3, &[])]);
     drop(opened);
-    let graph = read_crawl(&Snapshot::open(dir.path()).expect("a snapshot")).expect("a graph");
+    let graph = read_crawl(&Snapshot::open(dir.path(), Identities::PUBLIC).expect("a snapshot"))
+        .expect("a graph");
     let pages = &graph.pages;
     let find = |url: &str| {
         (0..pages.count())

@@ -5,12 +5,15 @@ mod small;
 use std::time::Instant;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use portolan_model::{CanonicalUrl, PartitionId, Partitioner, UrlKey};
+use portolan_model::{CanonicalUrl, Identities, PartitionId, Partitioner, UrlKey};
 use portolan_partition::{
     Cut, CutGraph, CutSettings, Cutter, Method, PartVector, RankTable, SyntheticSpec, Unit,
     Unlisted, VectorPartitioner, WebGraph, read_bv, read_files, write_bv, write_metis,
     write_parquet, write_rank_table, write_tsv,
 };
+
+/// A secret of a crawl that no table was made with.
+const IDS: Identities = Identities::of_secret([9; Identities::SECRET_BYTES]);
 
 fn web(text: &str) -> WebGraph {
     SyntheticSpec::parse(text)
@@ -59,7 +62,7 @@ fn part_vectors_say_what_was_cut_and_look_ups_are_quick() {
         );
         let stranger =
             CanonicalUrl::from_canonical("http://stranger.test/".to_owned()).expect("a URL");
-        assert_eq!(vector.find(UrlKey::of(&stranger)), None);
+        assert_eq!(vector.find(UrlKey::of(&stranger, &IDS)), None);
     }
 }
 
@@ -125,7 +128,7 @@ fn what_the_vector_does_not_list_belongs_to_one_part_only() {
     for (n, url) in urls.iter().enumerate() {
         let finder = PartitionId((n % 7) as u16);
         assert_eq!(
-            first.part_of(UrlKey::of(url), finder),
+            first.part_of(UrlKey::of(url, &IDS), finder),
             finder,
             "its discoverer"
         );
@@ -138,16 +141,16 @@ fn what_the_vector_does_not_list_belongs_to_one_part_only() {
     // Another process that reads what was claimed decides the same.
     let later = open(Unlisted::Discoverer, 50).with_claims(claims.into_iter());
     for (n, url) in urls.iter().enumerate() {
-        let owner = later.part_of(UrlKey::of(url), PartitionId(0));
+        let owner = later.part_of(UrlKey::of(url, &IDS), PartitionId(0));
         assert_eq!(owner, PartitionId((n % 7) as u16));
     }
     assert!(later.take_claims().is_empty(), "nothing new");
     for partitioner in [&first, &hashed, &full, &later] {
         for url in &urls {
-            let owner = partitioner.part_of(UrlKey::of(url), PartitionId(0));
+            let owner = partitioner.part_of(UrlKey::of(url, &IDS), PartitionId(0));
             for finder in 0..7 {
                 assert_eq!(
-                    partitioner.part_of(UrlKey::of(url), PartitionId(finder)),
+                    partitioner.part_of(UrlKey::of(url, &IDS), PartitionId(finder)),
                     owner
                 );
             }
@@ -172,7 +175,7 @@ fn rank_tables_and_part_vectors_are_not_mistaken_for_each_other() {
     PartVector::write(&parts, &graph, &cut(&graph, Unit::Page), 1).expect("written");
     let table = RankTable::open(&ranks).expect("opened");
     let best = portolan_partition::by_score(&scores);
-    let class = |page: u32| table.find(graph.pages.doc(page)).expect("listed");
+    let class = |page: u32| table.find(&graph.pages.name(page)).expect("listed");
     assert!(best.windows(2).all(|pair| class(pair[0]) >= class(pair[1])));
     assert!(class(best[0]) > class(best[best.len() - 1]));
     RankTable::open(&parts).expect_err("a part vector");

@@ -6,7 +6,8 @@ mod harness;
 use harness::{
     QUICK, Ran, Site, ask, finish, number, portolan, run, signal, start, text, wait_until,
 };
-use portolan_model::{HostId, PartitionId, Partitioner, UrlKey};
+use portolan_crawl::Crawl;
+use portolan_model::{PartitionId, Partitioner, UrlKey};
 use portolan_partition::{PartVector, Unlisted, VectorPartitioner};
 use portolan_simweb::{TruthQuery, WebSpec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,12 +83,18 @@ fn partitions_of_hosts(site: &Site) -> BTreeMap<String, BTreeSet<u64>> {
     found
 }
 
-fn expected(partitioner: &dyn Partitioner, host_name: &str) -> u64 {
-    let key = UrlKey {
+/// A host as the crawl of `site` knows it.
+fn key<'a>(site: &Site, host_name: &'a str) -> UrlKey<'a> {
+    let ids = Crawl::identities(&site.out()).expect("its secret");
+    UrlKey {
         doc: portolan_model::DocId(0),
-        host: HostId::of(host_name),
+        host: ids.host(host_name),
+        url: "",
         host_name,
-    };
+    }
+}
+
+fn expected(partitioner: &dyn Partitioner, key: UrlKey<'_>) -> u64 {
     u64::from(partitioner.part_of(key, PartitionId(0)).0)
 }
 
@@ -114,11 +121,13 @@ fn an_earlier_session_steers_the_next() {
     let config = site.config(&with_vector(&vector, "site-hash"));
     run(site.crawl().arg("--config").arg(config)).succeeded();
     complete_and_polite(&site);
+    let secret = |dir: &Path| Crawl::identities(dir).expect("a secret");
+    assert_ne!(secret(&site.path("earlier")), secret(&site.out()));
     let partitioner = by_hash(&vector);
     let hosts = partitions_of_hosts(&site);
     let mut used = BTreeSet::new();
     for (host, partitions) in &hosts {
-        let part = expected(&partitioner, host);
+        let part = expected(&partitioner, key(&site, host));
         assert_eq!(partitions, &BTreeSet::from([part]), "{host}");
         used.insert(part);
     }
@@ -128,7 +137,8 @@ fn an_earlier_session_steers_the_next() {
     assert!(
         hosts
             .keys()
-            .any(|host| expected(&fixed, host) != expected(&partitioner, host))
+            .any(|host| expected(&fixed, key(&site, host))
+                != expected(&partitioner, key(&site, host)))
     );
 }
 
@@ -143,7 +153,7 @@ fn sites_that_are_not_listed_go_by_hash() {
     let hosts = partitions_of_hosts(&site);
     assert!(hosts.len() > 10);
     for (host, partitions) in hosts {
-        let part = expected(&partitioner, &host);
+        let part = expected(&partitioner, key(&site, &host));
         assert_eq!(partitions, BTreeSet::from([part]), "{host}");
     }
 }
@@ -201,12 +211,7 @@ fn or_to_their_discoverer_and_stay_there_through_kills() {
     for (host, partitions) in partitions_of_hosts(&site) {
         assert_eq!(partitions.len(), 1, "{host} is in {partitions:?}");
         let owner = *partitions.first().expect("one");
-        let key = UrlKey {
-            doc: portolan_model::DocId(0),
-            host: HostId::of(&host),
-            host_name: &host,
-        };
-        match listed.find(key) {
+        match listed.find(key(&site, &host)) {
             Some(part) => assert_eq!(u64::from(part.0), owner, "{host}"),
             None => {
                 unlisted.insert(host, owner);
@@ -230,7 +235,7 @@ fn or_to_their_discoverer_and_stay_there_through_kills() {
     }
     let elsewhere = unlisted
         .iter()
-        .filter(|(host, owner)| expected(&by_hash, host) != **owner)
+        .filter(|(host, owner)| expected(&by_hash, key(&site, host)) != **owner)
         .count();
     assert!(elsewhere > 0, "the hash would have done the same");
 }

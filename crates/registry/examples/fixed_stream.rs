@@ -4,7 +4,7 @@
 //!
 //! `fixed_stream DIR OBSERVATIONS [only-make]`
 
-use portolan_model::{DocId, HostId, Link, LinkBatch, LinkKind, PartitionId, Verdict};
+use portolan_model::{DocId, Identities, Link, LinkBatch, LinkKind, PartitionId, Verdict};
 use portolan_registry::bench::take_turn;
 use portolan_registry::{Entry, Opened, Registry, RegistrySettings};
 use std::path::Path;
@@ -99,16 +99,19 @@ impl Stream {
                 "https://{host}/section-{}/article-{number}.html",
                 number % 7
             );
-            let at = PartitionId::of(HostId::of(&host), self.partitions);
+            let at = PartitionId::of(Identities::PUBLIC.host(&host), self.partitions);
             batches[usize::from(at.0)]
                 .get_or_insert_with(|| LinkBatch::new(Some(from)))
-                .push(Link {
-                    url: &url,
-                    kind: LinkKind::Anchor,
-                    depth: 3,
-                    hops: 0,
-                    verdict: Verdict::Crawl { priority: 0 },
-                });
+                .push_known(
+                    Identities::PUBLIC.doc(&url),
+                    Link {
+                        url: &url,
+                        kind: LinkKind::Anchor,
+                        depth: 3,
+                        hops: 0,
+                        verdict: Verdict::Crawl { priority: 0 },
+                    },
+                );
         }
         for (number, links) in batches.into_iter().enumerate() {
             if let Some(links) = links {

@@ -9,7 +9,7 @@ use crate::manifest::Manifest;
 use crate::merger::Mergers;
 use crate::partition::{AfterCrash, Opening, Partition};
 use crate::settings::{Limits, RegistrySettings};
-use portolan_model::{Order, PartitionId};
+use portolan_model::{Identities, Order, PartitionId};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs;
 use std::io;
@@ -20,6 +20,8 @@ use std::thread;
 const META: &str = "meta";
 /// The number is that of the format of all files; another one cannot be read.
 const META_HEAD: &str = "portolan registry 4, partitions ";
+/// Follows: the mark of the secret that its documents and hosts are known by.
+const META_MARK: &str = ", mark ";
 /// Follows where the order is not the default one.
 const META_ORDER: &str = ", order ";
 
@@ -75,6 +77,7 @@ impl Registry {
                 partitions,
                 limits: Limits::of(settings),
                 order: settings.order,
+                ids: settings.ids,
                 read_only: false,
                 opened_ms: now_ms,
                 crash: after_crash.then_some(AfterCrash {
@@ -154,22 +157,59 @@ pub(crate) fn partition_dir(dir: &Path, id: u16) -> PathBuf {
     dir.join(format!("p{id:02}"))
 }
 
-/// How many partitions the registry in `dir` has, and its queues' order.
-pub(crate) fn read_meta(dir: &Path) -> Result<(u16, Order)> {
-    let path = dir.join(META);
-    let text = fs::read_to_string(&path).at(&path)?;
-    let parse = |text: &str| {
-        let rest = text.trim_end().strip_prefix(META_HEAD)?;
-        let (number, order) = rest
-            .split_once(META_ORDER)
-            .unwrap_or((rest, Order::default().name()));
-        let number = number.parse().ok().filter(|&number| number > 0)?;
-        Some((number, Order::from_name(order)?))
-    };
-    parse(&text).ok_or_else(|| {
-        let what = "it does not describe a registry of this version of Portolan";
-        RegistryError::corrupt(&path, 0, what)
-    })
+/// What is settled when a registry is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Meta {
+    pub(crate) partitions: u16,
+    pub(crate) order: Order,
+    mark: u64,
+}
+
+impl Meta {
+    fn read(dir: &Path) -> Result<Self> {
+        let path = dir.join(META);
+        let text = fs::read_to_string(&path).at(&path)?;
+        let parse = |text: &str| {
+            let rest = text.trim_end().strip_prefix(META_HEAD)?;
+            let (rest, order) = rest
+                .split_once(META_ORDER)
+                .unwrap_or((rest, Order::default().name()));
+            let (number, mark) = rest.split_once(META_MARK)?;
+            Some(Self {
+                partitions: number.parse().ok().filter(|&number| number > 0)?,
+                order: Order::from_name(order)?,
+                mark: u64::from_str_radix(mark, 16)
+                    .ok()
+                    .filter(|number| format!("{number:016x}") == mark)?,
+            })
+        };
+        parse(&text).ok_or_else(|| {
+            let what = "it does not describe a registry of this version of Portolan";
+            RegistryError::corrupt(&path, 0, what)
+        })
+    }
+
+    /// What the registry in `dir` was made with, if these are its identities.
+    pub(crate) fn of(dir: &Path, ids: Identities) -> Result<Self> {
+        let meta = Self::read(dir)?;
+        if meta.mark != ids.mark() {
+            let what = "the crawl's secret is not the one that this registry was made with";
+            return Err(RegistryError::corrupt(&dir.join(META), 0, what));
+        }
+        Ok(meta)
+    }
+
+    fn write(&self, dir: &Path) -> Result<()> {
+        let Self {
+            partitions, mark, ..
+        } = self;
+        let order = match self.order {
+            Order::Backlinks => String::new(),
+            other => format!("{META_ORDER}{}", other.name()),
+        };
+        let text = format!("{META_HEAD}{partitions}{META_MARK}{mark:016x}{order}\n");
+        replace_file(dir, META, text.as_bytes())
+    }
 }
 
 /// The number of partitions and the order of queues are settled when a registry is made.
@@ -177,18 +217,18 @@ fn settle_meta(dir: &Path, settings: &RegistrySettings) -> Result<u16> {
     let path = dir.join(META);
     let (partitions, order) = (settings.partitions, settings.order);
     if path.exists() {
-        let (known, known_order) = read_meta(dir)?;
-        if known_order != order {
+        let known = Meta::of(dir, settings.ids)?;
+        if known.order != order {
             return Err(RegistryError::Settings {
                 path: dir.to_path_buf(),
                 what: format!(
                     "its queues are sorted by {}, and cannot go on sorted by {}",
-                    known_order.name(),
+                    known.order.name(),
                     order.name()
                 ),
             });
         }
-        return Ok(known);
+        return Ok(known.partitions);
     }
     if partitions == 0 {
         return Err(RegistryError::Settings {
@@ -196,15 +236,13 @@ fn settle_meta(dir: &Path, settings: &RegistrySettings) -> Result<u16> {
             what: "a registry needs at least one partition".to_owned(),
         });
     }
-    let said = match order {
-        Order::Backlinks => String::new(),
-        other => format!("{META_ORDER}{}", other.name()),
-    };
-    replace_file(
-        dir,
-        META,
-        format!("{META_HEAD}{partitions}{said}\n").as_bytes(),
-    )?;
+    let mark = settings.ids.mark();
+    Meta {
+        partitions,
+        order,
+        mark,
+    }
+    .write(dir)?;
     Ok(partitions)
 }
 

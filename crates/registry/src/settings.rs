@@ -2,15 +2,17 @@
 
 use crate::frontier::{CUT_BYTES, FRONTIER_ENTRY_BYTES};
 use crate::recent::{Recent, SLOT_BYTES};
-use portolan_model::Order;
+use portolan_model::{Identities, Order};
 
-/// Plain data; fixed while a registry is open. `partitions` and `order` are fixed for its life.
+/// Plain data; fixed while a registry is open. `partitions`, `order` and `ids` are fixed for its life.
 #[derive(Clone, Debug)]
 pub struct RegistrySettings {
     pub partitions: u16,
     /// What a host's queue is sorted by. Fixed for a registry's life, like `partitions`: its state was
     /// folded so.
     pub order: Order,
+    /// By what documents and hosts are known in it: the crawl's secret. The registry keeps its mark alone.
+    pub ids: Identities,
     /// RAM for records, pending links, frontier entries and news of hosts, of all partitions
     /// together. Filters come on top as URLs become known, 1.3 bytes for each, up to this again (with
     /// more URLs than that, some tables have none, and new URLs are looked up in them on disk); so do
@@ -39,6 +41,7 @@ impl Default for RegistrySettings {
         Self {
             partitions: 4,
             order: Order::default(),
+            ids: Identities::PUBLIC,
             memory_bytes: 128 << 20,
             checkpoint_log_bytes: 64 << 20,
             keep_log: false,

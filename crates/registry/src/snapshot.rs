@@ -9,12 +9,12 @@ use crate::manifest::Manifest;
 use crate::merger::Mergers;
 use crate::partition::{Opening, Partition};
 use crate::record::{Record, State, host_tag};
-use crate::registry::{partition_dir, read_meta};
+use crate::registry::{Meta, partition_dir};
 use crate::settings::Limits;
 use crate::stats::Stats;
 use crate::texts::host_name;
 use crate::wire::Reader;
-use portolan_model::{DocId, HostId, LinkKind, Order, PartitionId, Pulse, Reason, Visit};
+use portolan_model::{DocId, HostId, Identities, LinkKind, PartitionId, Pulse, Reason, Visit};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,6 +24,7 @@ const OPEN_ATTEMPTS: usize = 20;
 #[derive(Debug)]
 pub struct Snapshot {
     partitions: Vec<Partition>,
+    ids: Identities,
 }
 
 /// All there is to say of a known URL.
@@ -73,17 +74,22 @@ pub struct QueuePosition {
 }
 
 impl Snapshot {
-    /// `dir` is the registry's directory.
-    pub fn open(dir: &Path) -> Result<Self> {
-        let (partitions, order) = read_meta(dir)?;
+    /// `dir` is the registry's directory, `ids` what it was made with.
+    pub fn open(dir: &Path, ids: Identities) -> Result<Self> {
+        let meta = Meta::of(dir, ids)?;
         let mergers = Mergers::start(1, None).map_err(|source| RegistryError::Io {
             path: dir.to_path_buf(),
             source,
         })?;
-        let partitions = (0..partitions)
-            .map(|id| open_partition(dir, id, (partitions, order), &mergers))
+        let partitions = (0..meta.partitions)
+            .map(|id| open_partition(dir, id, (meta, ids), &mergers))
             .collect::<Result<_>>()?;
-        Ok(Self { partitions })
+        Ok(Self { partitions, ids })
+    }
+
+    /// By what documents and hosts are known in it.
+    pub fn ids(&self) -> &Identities {
+        &self.ids
     }
 
     pub fn stats(&self) -> Stats {
@@ -96,7 +102,7 @@ impl Snapshot {
 
     /// All known URLs that the filter lets through, by partition and document.
     pub fn urls(&self, filter: UrlFilter) -> impl Iterator<Item = Result<UrlRecord>> + '_ {
-        let host = filter.host.map(|name| HostId::of(&name));
+        let host = filter.host.map(|name| self.ids.host(&name));
         self.partitions.iter().flat_map(move |partition| {
             Records::new(partition)
                 .filter(move |item| match item {
@@ -149,7 +155,7 @@ impl Snapshot {
                 continue;
             };
             let (url, _) = partition.texts.read(record.text, doc.0)?;
-            let host = HostId::of(host_name(&url)).0;
+            let host = self.ids.host(host_name(&url)).0;
             let queue = queue_of(partition, host)?;
             let host = partition.hosts.load(host)?;
             let pulse = host.and_then(|host| host.pulse).unwrap_or_default();
@@ -196,7 +202,12 @@ impl Snapshot {
     }
 }
 
-fn open_partition(dir: &Path, id: u16, meta: (u16, Order), mergers: &Mergers) -> Result<Partition> {
+fn open_partition(
+    dir: &Path,
+    id: u16,
+    meta: (Meta, Identities),
+    mergers: &Mergers,
+) -> Result<Partition> {
     let dir = partition_dir(dir, id);
     let mut attempt = 1;
     loop {
@@ -217,21 +228,22 @@ fn open_partition(dir: &Path, id: u16, meta: (u16, Order), mergers: &Mergers) ->
 fn fold_tail(
     dir: &Path,
     id: u16,
-    (partitions, order): (u16, Order),
+    (meta, ids): (Meta, Identities),
     manifest: Manifest,
     mergers: &Mergers,
 ) -> Result<Partition> {
     let opening = Opening {
         id: PartitionId(id),
         dir: dir.to_path_buf(),
-        partitions,
+        partitions: meta.partitions,
         limits: Limits::for_reading(),
-        order,
+        order: meta.order,
+        ids,
         read_only: true,
         opened_ms: 0,
         crash: None,
         keep_back_off: true,
-        durable: Arc::new(Durable::new(&vec![0; usize::from(partitions)])),
+        durable: Arc::new(Durable::new(&vec![0; usize::from(meta.partitions)])),
         mergers: mergers.clone(),
     };
     let mut partition = Partition::open(opening, manifest)?;
@@ -246,7 +258,7 @@ fn fold_tail(
 fn describe(partition: &Partition, doc: u64, record: Record) -> Result<UrlRecord> {
     let (url, finding) = partition.texts.read(record.text, doc)?;
     Ok(UrlRecord {
-        host: HostId::of(host_name(&url)),
+        host: partition.ids.host(host_name(&url)),
         url,
         doc: DocId(doc),
         state: record.state,

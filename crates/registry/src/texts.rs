@@ -4,7 +4,7 @@
 use crate::error::{RegistryError, Result};
 use crate::files::AppendFile;
 use crate::wire::{Reader, put_bytes, put_u64, put_varint};
-use portolan_model::{DocId, LinkKind};
+use portolan_model::{DocId, Identities, LinkKind};
 
 /// Most texts are read with one call.
 const FIRST_READ_BYTES: usize = 256;
@@ -20,6 +20,7 @@ const FROM_BACK: u8 = 2 << 4;
 #[derive(Debug)]
 pub(crate) struct Texts {
     file: AppendFile,
+    ids: Identities,
     /// Where the page that links are coming from was last spelled out.
     last_from: Option<(DocId, u64)>,
 }
@@ -34,9 +35,10 @@ pub(crate) struct Finding {
 }
 
 impl Texts {
-    pub(crate) fn new(file: AppendFile) -> Self {
+    pub(crate) fn new(file: AppendFile, ids: Identities) -> Self {
         Self {
             file,
+            ids,
             last_from: None,
         }
     }
@@ -92,7 +94,7 @@ impl Texts {
         loop {
             self.file.read(offset, length, &mut bytes)?;
             if let Some((url, finding, _)) = parse(&bytes)
-                && DocId::of(url).0 == doc
+                && self.ids.doc(url).0 == doc
             {
                 return Ok((url.to_owned(), finding));
             }
@@ -205,7 +207,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mergers = Mergers::start(1, None).unwrap();
         let file = AppendFile::open(dir.path().join("urls"), 0, Some(mergers)).unwrap();
-        let mut texts = Texts::new(file);
+        let mut texts = Texts::new(file, Identities::PUBLIC);
         let finding = |from| Finding {
             kind: LinkKind::Feed,
             depth: 300,
@@ -226,7 +228,7 @@ mod tests {
                 texts.file().start_sync().unwrap();
             }
             for (offset, url, from) in &offsets {
-                let (read, found) = texts.read(*offset, DocId::of(url).0).unwrap();
+                let (read, found) = texts.read(*offset, Identities::PUBLIC.doc(url).0).unwrap();
                 assert_eq!((&read, found), (url, finding(None)));
                 assert_eq!(texts.read_from(*offset).unwrap(), *from);
                 assert!(texts.read(*offset, 1).is_err());

@@ -2,7 +2,8 @@
 //! opening again.
 
 use portolan_model::{
-    DocId, HostId, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Reason, Verdict, Visit,
+    DocId, Identities, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Reason, Verdict,
+    Visit,
 };
 use portolan_registry::{
     Entry, Opened, Registry, RegistryError, RegistrySettings, Snapshot, State, UrlFilter,
@@ -29,7 +30,7 @@ fn link(url: &str) -> Link<'_> {
 
 fn home(url: &str) -> PartitionId {
     let host = url.split('/').nth(2).unwrap();
-    PartitionId::of(HostId::of(host), 2)
+    PartitionId::of(Identities::PUBLIC.host(host), 2)
 }
 
 fn seeds(urls: &[&str]) -> Vec<(PartitionId, Entry)> {
@@ -56,7 +57,7 @@ fn commit(opened: &mut Opened, batch: Vec<(PartitionId, Entry)>) {
 }
 
 fn visit(url: &str, targets: &[&str], pulse: Pulse) -> (PartitionId, Entry) {
-    let from = DocId::of(url);
+    let from = Identities::PUBLIC.doc(url);
     let (mut links, mut forward) = (LinkBatch::new(Some(from)), LinkBatch::new(Some(from)));
     for target in targets {
         if home(target) == home(url) {
@@ -79,7 +80,10 @@ fn visit(url: &str, targets: &[&str], pulse: Pulse) -> (PartitionId, Entry) {
         } else {
             vec![(other, forward)]
         },
-        targets: targets.iter().map(|url| DocId::of(url)).collect(),
+        targets: targets
+            .iter()
+            .map(|url| Identities::PUBLIC.doc(url))
+            .collect(),
     };
     (home(url), entry)
 }
@@ -162,7 +166,7 @@ fn every_page_once_and_all_of_it_known_afterwards() {
     }
     opened.logs.close(opened.partitions).unwrap();
 
-    let snapshot = Snapshot::open(dir.path()).unwrap();
+    let snapshot = Snapshot::open(dir.path(), Identities::PUBLIC).unwrap();
     let mut urls: Vec<_> = snapshot
         .urls(UrlFilter::default())
         .map(|url| url.unwrap())
@@ -172,8 +176,14 @@ fn every_page_once_and_all_of_it_known_afterwards() {
     expected.sort();
     assert_eq!(texts, expected);
     assert!(urls.iter().all(|url| url.state == State::Visited));
-    let b = snapshot.find(DocId::of("http://b.test/")).unwrap().unwrap();
-    assert_eq!((b.count, b.from), (2, Some(DocId::of("http://a.test/"))));
+    let b = snapshot
+        .find(Identities::PUBLIC.doc("http://b.test/"))
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (b.count, b.from),
+        (2, Some(Identities::PUBLIC.doc("http://a.test/")))
+    );
     assert_eq!(snapshot.visit(&b).unwrap().unwrap().title, "a page");
     assert_eq!(snapshot.links().count(), 4);
     assert_eq!(snapshot.stats().pages, 9);

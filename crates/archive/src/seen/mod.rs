@@ -16,18 +16,9 @@ mod text;
 pub use merge::{MergeJob, MergedRun};
 pub use table::ContentSeen;
 
-use portolan_model::DocId;
-
 /// The first record of a payload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SeenRecord {
     pub url: String,
     pub at_ms: u64,
-}
-
-impl SeenRecord {
-    /// The document that it is a record of.
-    pub fn doc(&self) -> DocId {
-        DocId::of(&self.url)
-    }
 }

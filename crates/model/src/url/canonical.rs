@@ -2,7 +2,7 @@
 //! canonicalizer's business.
 
 use super::{CanonicalUrlError, MAX_URL_BYTES, surt};
-use crate::{DocId, HostId};
+use crate::{DocId, HostId, Identities};
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -99,12 +99,14 @@ impl CanonicalUrl {
         &self.text[self.path_start as usize..]
     }
 
-    pub fn doc_id(&self) -> DocId {
-        DocId::of(&self.text)
+    /// Which document it is in the crawl with these identities.
+    pub fn doc_id(&self, ids: &Identities) -> DocId {
+        ids.doc(&self.text)
     }
 
-    pub fn host_id(&self) -> HostId {
-        HostId::of(self.host())
+    /// Which host it is on in the crawl with these identities.
+    pub fn host_id(&self, ids: &Identities) -> HostId {
+        ids.host(self.host())
     }
 
     /// The part of the host name that somebody registered, by the public suffix list. An IP
@@ -251,8 +253,9 @@ mod tests {
         assert_eq!(u.path_and_query(), "/a/b/c.html?x=1&y=?z");
         assert_eq!(u.registrable_domain(), "example.co.uk");
         assert_eq!(u.directory_depth(), 2);
-        assert_eq!(u.doc_id(), DocId::of(u.as_str()));
-        assert_eq!(u.host_id(), HostId::of("www.example.co.uk"));
+        let ids = Identities::PUBLIC;
+        assert_eq!(u.doc_id(&ids), ids.doc(u.as_str()));
+        assert_eq!(u.host_id(&ids), ids.host("www.example.co.uk"));
 
         let u = url("http://[::1]/");
         assert_eq!((u.scheme(), u.host(), u.port()), ("http", "[::1]", 80));

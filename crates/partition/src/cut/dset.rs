@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use portolan_model::{HostId, PartitionId, Partitioner, UrlKey, jump_hash};
+use portolan_model::{Identities, PartitionId, Partitioner, UrlKey, jump_hash};
 
 use crate::error::{GraphError, Result};
 use crate::graph::WebGraph;
@@ -128,7 +128,7 @@ impl DSets {
             for group in groups.keys() {
                 let part = match group {
                     Group::Listed(set) => *set,
-                    Group::Other(name) => jump_hash(HostId::of(name).0, parts),
+                    Group::Other(name) => by_name(name, parts),
                 };
                 part_of_group.insert(group.clone(), part);
             }
@@ -177,9 +177,14 @@ impl Partitioner for PlacedDSets {
             .find_map(|at| self.part_of.get(&host[at..]));
         PartitionId(match known {
             Some(&part) => part,
-            None => jump_hash(HostId::of(extension_of(host)).0, self.parts),
+            None => by_name(extension_of(host), self.parts),
         })
     }
+}
+
+/// An extension that no set lists goes the same way in every crawl.
+fn by_name(extension: &str, parts: u16) -> u16 {
+    jump_hash(Identities::PUBLIC.host(extension).0, parts)
 }
 
 /// The domain extension of a host: what follows its last dot; addresses have none, and share one name.

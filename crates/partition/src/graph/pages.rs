@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use portolan_model::{DocId, HostId, Known, UrlKey};
+use portolan_model::{DocId, HostId, Identities, Known, UrlKey};
 
 use super::Note;
 use crate::error::{GraphError, Result};
@@ -89,19 +89,16 @@ impl Pages {
         &self.site_names[site as usize]
     }
 
-    pub fn doc(&self, page: u32) -> DocId {
-        match self.url(page) {
-            Some(url) => DocId::of(url),
-            None => DocId::of(&page.to_string()),
-        }
-    }
-
-    /// What a partitioner may know of it.
+    /// What a partitioner may know of it. A graph belongs to no crawl, so its identities are the public
+    /// ones.
     pub fn key(&self, page: u32) -> UrlKey<'_> {
         let host_name = self.site(page).map_or("", |site| self.site_name(site));
+        let url = self.url(page);
+        let ids = Identities::PUBLIC;
         UrlKey {
-            doc: self.doc(page),
-            host: HostId::of(host_name),
+            doc: url.map_or_else(|| ids.doc(&page.to_string()), |url| ids.doc(url)),
+            host: ids.host(host_name),
+            url: url.unwrap_or(""),
             host_name,
         }
     }

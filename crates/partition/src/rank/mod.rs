@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::error::{GraphError, Result};
 use crate::graph::{Links, WebGraph};
-use crate::table::{Kind, Table};
+use crate::table::{Kind, Table, page_key};
 
 pub use harmonic::harmonic;
 pub use pagerank::{PageRank, PageRankSettings, pagerank};
@@ -47,7 +47,7 @@ pub fn write_rank_table(path: &Path, graph: &WebGraph, scores: &[f64]) -> Result
     let mut entries: Vec<(u64, u16)> = (0..pages.count())
         .map(|page| {
             let class = class_of_score(scores[page as usize], mean);
-            (pages.doc(page).0, u16::from(class))
+            (page_key(pages.url(page).unwrap_or("")), u16::from(class))
         })
         .collect();
     entries.sort_unstable();

@@ -9,7 +9,7 @@ use portolan_model::{DocId, Known, MAX_CLASS, Order, Ranker};
 use super::pagerank::{PageRankSettings, pagerank};
 use crate::error::{GraphError, Result};
 use crate::graph::LinksBuilder;
-use crate::table::{Kind, Table};
+use crate::table::{Kind, Table, page_key};
 
 /// Classes for each doubling of a score.
 const CLASSES_A_DOUBLING: f64 = 3.0;
@@ -48,7 +48,7 @@ impl ScoreRanker {
 }
 
 impl Ranker for ScoreRanker {
-    fn given(&self, page: Known) -> Option<u8> {
+    fn given(&self, page: Known, _: &str) -> Option<u8> {
         Some(self.classes.get(&page.doc.0).copied().unwrap_or(0))
     }
 
@@ -75,8 +75,10 @@ impl RankTable {
         Ok(Self { table })
     }
 
-    pub fn find(&self, doc: DocId) -> Option<u8> {
-        self.table.find(doc.0).map(|class| class as u8)
+    /// None if it is not listed.
+    pub fn find(&self, canonical_url: &str) -> Option<u8> {
+        let class = self.table.find(page_key(canonical_url));
+        class.map(|class| class as u8)
     }
 
     pub fn len(&self) -> usize {
@@ -89,8 +91,8 @@ impl RankTable {
 }
 
 impl Ranker for RankTable {
-    fn given(&self, page: Known) -> Option<u8> {
-        self.find(page.doc)
+    fn given(&self, _: Known, url: &str) -> Option<u8> {
+        self.find(url)
     }
 
     fn class(&self, back_links: u32, score: u32) -> u8 {

@@ -123,7 +123,7 @@ impl Judge<'_> {
         match self {
             Judge::Live(live) => live.class(page),
             Judge::Ranker(ranker) => ranker
-                .given(page)
+                .given(page, "")
                 .unwrap_or_else(|| ranker.class(back_links, score)),
         }
     }

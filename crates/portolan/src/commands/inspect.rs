@@ -17,7 +17,7 @@ pub(crate) fn open(dir: &Path) -> Result<Snapshot, Failure> {
             dir.display()
         )));
     }
-    Snapshot::open(&dir.join(REGISTRY_DIR)).map_err(Failure::failed)
+    Snapshot::open(&dir.join(REGISTRY_DIR), Crawl::identities(dir)?).map_err(Failure::failed)
 }
 
 /// Lines to stdout, in large pieces.

@@ -18,7 +18,9 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
     let url = Crawl::canonicalizer(&arguments.dir)?
         .parse_seed(&arguments.url)
         .map_err(|e| Failure::usage(format!("'{}': {e}", arguments.url)))?;
-    let record = snapshot.find(url.doc_id()).map_err(Failure::failed)?;
+    let record = snapshot
+        .find(url.doc_id(snapshot.ids()))
+        .map_err(Failure::failed)?;
     let Some(record) = record else {
         return unknown(&snapshot, arguments, url.as_str(), url.host());
     };

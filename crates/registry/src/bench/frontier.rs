@@ -8,7 +8,7 @@ use crate::log::Entry;
 use crate::partition::Partition;
 use crate::registry::{Opened, Registry};
 use crate::settings::RegistrySettings;
-use portolan_model::{DocId, HostId, Link, LinkBatch, LinkKind, PartitionId, Pulse, Verdict};
+use portolan_model::{DocId, Identities, Link, LinkBatch, LinkKind, PartitionId, Pulse, Verdict};
 use std::path::Path;
 
 /// URLs committed together while the frontier is filled.
@@ -126,7 +126,7 @@ fn fill(opened: &mut Opened, hosts: u64, urls_per_host: u64) -> Result<()> {
     let mut urls = 0;
     for host in 0..hosts {
         let name = format!("www.site-{host}.example");
-        let at = PartitionId::of(HostId::of(&name), partitions);
+        let at = PartitionId::of(Identities::PUBLIC.host(&name), partitions);
         let mut links = LinkBatch::new(Some(DocId(host)));
         for page in 0..urls_per_host {
             links.push(Link {

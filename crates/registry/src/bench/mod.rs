@@ -15,7 +15,7 @@ use crate::registry::{Opened, Registry};
 use crate::settings::RegistrySettings;
 use crate::snapshot::Snapshot;
 use clock::{Waits, peak_rss_bytes, process_cpu_us, thread_cpu_us};
-use portolan_model::{LinkBatch, Outcome, PartitionId, Pulse, Visit};
+use portolan_model::{Identities, LinkBatch, Outcome, PartitionId, Pulse, Visit};
 use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
@@ -121,12 +121,12 @@ pub fn run(dir: &Path, stream: Stream, mut progress: impl FnMut(&Row)) -> Result
         row.longest_batch = feed.longest_batch;
         row.held_back_s = feed.held_back.as_secs_f64();
         if let Some(model) = &feed.model {
-            row.checks = model.check(&Snapshot::open(dir)?)?;
+            row.checks = model.check(&Snapshot::open(dir, Identities::PUBLIC)?)?;
             if stop == observations {
                 // Stop without a word, open again: nothing may differ.
                 drop(opened);
                 opened = Registry::open(dir, &settings, 0)?;
-                model.check(&Snapshot::open(dir)?)?;
+                model.check(&Snapshot::open(dir, Identities::PUBLIC)?)?;
                 row.checks
                     .push("all of it again after a stop without closing".to_owned());
             }

@@ -4,7 +4,9 @@
 use crate::error::Result;
 use crate::record::State;
 use crate::snapshot::{Snapshot, UrlFilter};
-use portolan_model::{DocId, HostId, Link, LinkBatch, LinkKind, Order, PartitionId, Verdict};
+use portolan_model::{
+    DocId, HostId, Identities, Link, LinkBatch, LinkKind, Order, PartitionId, Verdict,
+};
 use std::collections::HashMap;
 
 /// Links of one page.
@@ -92,7 +94,7 @@ impl SyntheticWeb {
         {
             return home;
         }
-        let home = PartitionId::of(HostId::of(name), self.partitions);
+        let home = PartitionId::of(Identities::PUBLIC.host(name), self.partitions);
         self.last_home = Some((host, home));
         home
     }
@@ -212,9 +214,9 @@ impl Model {
 fn doc_of(number: u64) -> DocId {
     let mut text = String::new();
     write_url(&mut text, number);
-    DocId::of(&text)
+    Identities::PUBLIC.doc(&text)
 }
 
 fn host_of(host: u64) -> HostId {
-    HostId::of(&format!("www.site-{host}.example"))
+    Identities::PUBLIC.host(&format!("www.site-{host}.example"))
 }

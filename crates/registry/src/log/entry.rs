@@ -103,8 +103,9 @@ impl Entry {
             Entry::Visit { forwards, .. } | Entry::Host { forwards, .. } => forwards,
             Entry::Links { .. } | Entry::Again { .. } => &[],
         };
-        let forwards = forwards.iter().map(|(_, links)| links.bytes() as u64);
-        self.size_hint() + forwards.sum::<u64>()
+        let forwards = forwards.iter().map(|(_, links)| links.ram_bytes());
+        let docs = self.links().ram_bytes() - self.links().bytes();
+        self.size_hint() + (docs + forwards.sum::<usize>()) as u64
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {

@@ -178,7 +178,7 @@ pub(crate) fn one_per_destination(
     for (partition, batch) in forwards {
         match merged.iter_mut().find(|(known, _)| *known == partition) {
             None => merged.push((partition, batch)),
-            Some((_, into)) => batch.iter().for_each(|link| into.push(link)),
+            Some((_, into)) => into.append(&batch),
         }
     }
     merged

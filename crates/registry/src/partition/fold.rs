@@ -11,7 +11,7 @@ use crate::stats::is_request;
 use crate::texts::{Finding, host_name};
 use crate::wire::{put_bytes, put_u64, put_varint};
 use portolan_model::{
-    DocId, HostId, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Verdict, Visit,
+    DocId, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Verdict, Visit,
 };
 
 impl Partition {
@@ -38,7 +38,7 @@ impl Partition {
             } => {
                 self.fold_visit(url, visit, pulse)?;
                 self.fold_links(links, docs)?;
-                self.fold_graph(DocId::of(url), targets)
+                self.fold_graph(self.ids.doc(url), targets)
             }
             Entry::Host {
                 host,
@@ -51,7 +51,7 @@ impl Partition {
                 if let Some(archive) = archive {
                     self.stats.archived(archive);
                 }
-                let id = HostId::of(host).0;
+                let id = self.ids.host(host).0;
                 self.hosts.news_of(id, host).pulse = Some(*pulse);
                 if let Some(robots) = robots {
                     self.hosts.set_robots(id, host, robots.clone());
@@ -65,7 +65,7 @@ impl Partition {
     fn fold_again(&mut self, url: &str) -> Result<()> {
         self.arrivals += 1;
         let op = Op {
-            doc: DocId::of(url).0,
+            doc: self.ids.doc(url).0,
             arrival: self.arrivals,
             url,
             // Where it was found is known already.
@@ -138,7 +138,7 @@ impl Partition {
             self.arrivals += 1;
         }
         let op = Op {
-            doc: DocId::of(url).0,
+            doc: self.ids.doc(url).0,
             arrival: self.arrivals,
             url,
             finding: Finding {
@@ -178,7 +178,7 @@ impl Partition {
         if self.last_host.0 != name {
             self.last_host.0.clear();
             self.last_host.0.push_str(name);
-            self.last_host.1 = HostId::of(name).0;
+            self.last_host.1 = self.ids.host(name).0;
         }
         let id = self.last_host.1;
         Host { id, name }

@@ -23,7 +23,7 @@ use crate::sieve::Sieve;
 use crate::stats::Stats;
 use crate::texts::Texts;
 use crate::wire::Reader;
-use portolan_model::{DocId, Order, PartitionId};
+use portolan_model::{Identities, Order, PartitionId};
 use std::path::PathBuf;
 use std::sync::Arc;
 use turns::{InFlight, Live};
@@ -41,6 +41,7 @@ pub struct Partition {
     dir: PathBuf,
     limits: Limits,
     pub(crate) order: Order,
+    pub(crate) ids: Identities,
     read_only: bool,
     /// The last entry folded.
     applied: u64,
@@ -104,6 +105,7 @@ pub(crate) struct Opening {
     pub(crate) partitions: u16,
     pub(crate) limits: Limits,
     pub(crate) order: Order,
+    pub(crate) ids: Identities,
     pub(crate) read_only: bool,
     pub(crate) opened_ms: u64,
     pub(crate) crash: Option<AfterCrash>,
@@ -121,6 +123,7 @@ impl Partition {
             partitions,
             limits,
             order,
+            ids,
             read_only,
             opened_ms,
             crash,
@@ -136,13 +139,14 @@ impl Partition {
             id,
             limits,
             order,
+            ids,
             read_only,
             applied: manifest.seq,
             arrivals: manifest.arrivals,
             heard,
             stats: manifest.stats,
             sieve: Sieve::open(&dir, &manifest.known_runs, &limits)?,
-            texts: Texts::new(file("urls", manifest.texts_bytes)?),
+            texts: Texts::new(file("urls", manifest.texts_bytes)?, ids),
             visits: file("visits", manifest.visits_bytes)?,
             graph: file("links", manifest.graph_bytes)?,
             seeds: file("seeds", manifest.seeds_bytes)?,
@@ -183,7 +187,13 @@ impl Partition {
             docs.clear();
             let mut together = 0;
             for (_, entry) in entries.clone() {
-                docs.extend(entry.links().iter().map(|link| DocId::of(link.url).0));
+                match entry.links().docs() {
+                    Some(known) => docs.extend(known.iter().map(|doc| doc.0)),
+                    None => {
+                        let ids = &self.ids;
+                        docs.extend(entry.links().iter().map(|link| ids.doc(link.url).0));
+                    }
+                }
                 together += 1;
                 if docs.len() >= LINKS_TOGETHER {
                     break;

@@ -3,7 +3,7 @@
 //! crash at any moment and after replaying the whole log.
 
 use crate::model::{ModelPartition, PARTITIONS, Random, Web, compare, home, host_of, scratch};
-use portolan_model::{DocId, HostId, Order, PartitionId};
+use portolan_model::{HostId, Identities, Order, PartitionId};
 use portolan_registry::{
     Due, Entry, Opened, Partition, Registry, RegistrySettings, Snapshot, State,
 };
@@ -15,6 +15,7 @@ use std::time::Duration;
 
 fn tiny(keep_log: bool, order: Order) -> RegistrySettings {
     RegistrySettings {
+        ids: Identities::PUBLIC,
         partitions: PARTITIONS,
         order,
         memory_bytes: 60_000,
@@ -89,7 +90,7 @@ impl Crawl {
         for (partition, _, entry) in deliveries {
             self.model[partition.0 as usize].fold(&entry);
             if let Entry::Visit { url, .. } = &entry {
-                self.in_flight.remove(&DocId::of(url).0);
+                self.in_flight.remove(&Identities::PUBLIC.doc(url).0);
             }
         }
     }
@@ -166,7 +167,7 @@ impl Crawl {
             let url = self.web.url();
             let known = self.model[home(&url).0 as usize]
                 .urls
-                .get(&DocId::of(&url).0);
+                .get(&Identities::PUBLIC.doc(&url).0);
             if known.is_none_or(|known| known.state != State::Due)
                 && !batch.iter().any(|(_, entry)| mentions(entry, &url))
                 && self
@@ -268,7 +269,10 @@ fn random_crawls_agree_with_the_model_to_the_end() {
             crawl.tend();
             if round % 50 == 49 {
                 crawl.opened.logs.sync().unwrap();
-                compare(&Snapshot::open(&crawl.dir).unwrap(), &crawl.model);
+                compare(
+                    &Snapshot::open(&crawl.dir, Identities::PUBLIC).unwrap(),
+                    &crawl.model,
+                );
             }
         }
         assert!(crawl.exact_checks > 100, "order was hardly checked");
@@ -279,7 +283,10 @@ fn random_crawls_agree_with_the_model_to_the_end() {
         for partition in &mut crawl.opened.partitions {
             partition.flush().unwrap();
         }
-        compare(&Snapshot::open(&crawl.dir).unwrap(), &crawl.model);
+        compare(
+            &Snapshot::open(&crawl.dir, Identities::PUBLIC).unwrap(),
+            &crawl.model,
+        );
     }
 }
 
@@ -351,8 +358,14 @@ fn replays_to_the_same_state(order: Order) {
     for (live, replayed) in crawl.opened.partitions.iter().zip(&opened.partitions) {
         assert_eq!(live.applied(), replayed.applied());
     }
-    compare(&Snapshot::open(replayed.path()).unwrap(), &crawl.model);
-    compare(&Snapshot::open(&crawl.dir).unwrap(), &crawl.model);
+    compare(
+        &Snapshot::open(replayed.path(), Identities::PUBLIC).unwrap(),
+        &crawl.model,
+    );
+    compare(
+        &Snapshot::open(&crawl.dir, Identities::PUBLIC).unwrap(),
+        &crawl.model,
+    );
 }
 
 #[test]
@@ -420,11 +433,11 @@ fn check_crashed(crawl: &Crawl, dir: &Path) -> usize {
         }
     }
     drop(opened);
-    compare(&Snapshot::open(dir).unwrap(), &model);
+    compare(&Snapshot::open(dir, Identities::PUBLIC).unwrap(), &model);
     // Opening once more finds nothing left to recover.
     let again = Registry::open(dir, &tiny(false, crawl.web.order), 0).unwrap();
     drop(again);
-    compare(&Snapshot::open(dir).unwrap(), &model);
+    compare(&Snapshot::open(dir, Identities::PUBLIC).unwrap(), &model);
     recovered
 }
 

@@ -1,7 +1,7 @@
 //! Damaged files are named in an error; nothing panics, nothing is silently dropped.
 
 use crate::model::{PARTITIONS, Random, Web, scratch};
-use portolan_model::Order;
+use portolan_model::{Identities, Order};
 use portolan_registry::{
     Opened, Registry, RegistryError, RegistrySettings, Result, Snapshot, UrlFilter,
 };
@@ -70,7 +70,7 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
 
 /// Reads everything there is.
 fn read_all(dir: &Path) -> Result<usize> {
-    let snapshot = Snapshot::open(dir)?;
+    let snapshot = Snapshot::open(dir, Identities::PUBLIC)?;
     let mut pieces = 0;
     for url in snapshot.urls(UrlFilter::default()) {
         let url = url?;
@@ -150,7 +150,7 @@ fn a_synced_frame_that_is_damaged_stops_the_opening() {
     // In the first frame; commits synced after it say that it was whole once.
     bad[30] ^= 4;
     fs::write(log, &bad).unwrap();
-    let error = Snapshot::open(dir.path()).unwrap_err();
+    let error = Snapshot::open(dir.path(), Identities::PUBLIC).unwrap_err();
     assert!(
         matches!(error, RegistryError::Corrupt { offset: 0, .. }),
         "{error}"
@@ -162,7 +162,7 @@ fn a_synced_frame_that_is_damaged_stops_the_opening() {
     let last = bad.len() - 3;
     bad[last] ^= 4;
     fs::write(log, &bad).unwrap();
-    Snapshot::open(dir.path()).unwrap();
+    Snapshot::open(dir.path(), Identities::PUBLIC).unwrap();
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -215,7 +215,12 @@ fn a_log_that_lost_its_end_is_refused_or_goes_on() {
             commit(&mut opened, &mut web, 20);
             opened.logs.sync().unwrap();
             // A reader waits for nothing that is still to be looked up.
-            let known = || Snapshot::open(dir.path()).unwrap().stats().known;
+            let known = || {
+                Snapshot::open(dir.path(), Identities::PUBLIC)
+                    .unwrap()
+                    .stats()
+                    .known
+            };
             let before = known();
             drop(opened);
             drop(Registry::open(dir.path(), &settings(), 0).unwrap());

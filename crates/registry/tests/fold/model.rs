@@ -1,8 +1,8 @@
 //! The registry as plain maps: what the real thing must agree with. Also random entries.
 
 use portolan_model::{
-    DocId, HostId, Link, LinkBatch, LinkKind, Order, Outcome, PartitionId, Pulse, Ranker, Reason,
-    RobotsRecord, RobotsStatus, SCORE_BITS, Verdict, Visit, given_priority,
+    DocId, HostId, Identities, Link, LinkBatch, LinkKind, Order, Outcome, PartitionId, Pulse,
+    Ranker, Reason, RobotsRecord, RobotsStatus, SCORE_BITS, Verdict, Visit, given_priority,
 };
 use portolan_registry::{Entry, Snapshot, State, UrlFilter};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +48,7 @@ pub fn scratch() -> tempfile::TempDir {
 }
 
 pub fn host_of(url: &str) -> HostId {
-    HostId::of(url.split('/').nth(2).unwrap())
+    Identities::PUBLIC.host(url.split('/').nth(2).unwrap())
 }
 
 pub fn home(url: &str) -> PartitionId {
@@ -117,7 +117,8 @@ impl ModelPartition {
                 self.pulses.insert(host_of(url), *pulse);
                 self.fold_links(links);
                 if !targets.is_empty() {
-                    self.graph.push((DocId::of(url), targets.clone()));
+                    self.graph
+                        .push((Identities::PUBLIC.doc(url), targets.clone()));
                 }
             }
             Entry::Host {
@@ -127,7 +128,7 @@ impl ModelPartition {
                 links,
                 ..
             } => {
-                let id = HostId::of(host);
+                let id = Identities::PUBLIC.host(host);
                 self.pulses.insert(id, *pulse);
                 if let Some(robots) = robots {
                     self.robots
@@ -145,7 +146,7 @@ impl ModelPartition {
             let arrival = self.arrivals;
             let known = self
                 .urls
-                .entry(DocId::of(link.url).0)
+                .entry(Identities::PUBLIC.doc(link.url).0)
                 .or_insert_with(|| Known {
                     url: link.url.to_owned(),
                     state: State::Due,
@@ -200,21 +201,24 @@ impl ModelPartition {
             self.arrivals += 1;
         }
         let arrival = self.arrivals;
-        let known = self.urls.entry(DocId::of(url).0).or_insert_with(|| Known {
-            url: url.to_owned(),
-            state: State::Due,
-            reason: None,
-            count: 0,
-            score: 0,
-            priority: 0,
-            depth: visit.depth,
-            hops: 0,
-            kind: LinkKind::Anchor,
-            from: None,
-            arrival,
-            attempts: 0,
-            visit: None,
-        });
+        let known = self
+            .urls
+            .entry(Identities::PUBLIC.doc(url).0)
+            .or_insert_with(|| Known {
+                url: url.to_owned(),
+                state: State::Due,
+                reason: None,
+                count: 0,
+                score: 0,
+                priority: 0,
+                depth: visit.depth,
+                hops: 0,
+                kind: LinkKind::Anchor,
+                from: None,
+                arrival,
+                attempts: 0,
+                visit: None,
+            });
         // A record has room for one of the two: what is due again goes on with its score.
         if !matches!(visit.outcome, Outcome::Retry(_)) || !self.order.keeps_score() {
             known.visit = Some(visit.clone());
@@ -235,7 +239,7 @@ impl ModelPartition {
     fn fold_again(&mut self, url: &str) {
         self.arrivals += 1;
         let arrival = self.arrivals;
-        if let Some(known) = self.urls.get_mut(&DocId::of(url).0)
+        if let Some(known) = self.urls.get_mut(&Identities::PUBLIC.doc(url).0)
             && matches!(known.state, State::Failed | State::Excluded)
         {
             (known.state, known.reason) = (State::Due, None);
@@ -301,7 +305,7 @@ pub fn compare(snapshot: &Snapshot, model: &[ModelPartition]) {
         }
     }
     for (host, state) in snapshot.hosts().unwrap() {
-        assert_eq!(host, HostId::of(&state.name));
+        assert_eq!(host, Identities::PUBLIC.host(&state.name));
         assert_eq!(state.counts.due, due.remove(&host).unwrap_or(0));
         let pulse = model.iter().find_map(|p| p.pulses.get(&host));
         assert_eq!(state.pulse.as_ref(), pulse);
@@ -379,7 +383,8 @@ impl Web {
             self.push_link(batch, &url);
         }
         let page = from.map(|doc| {
-            let host = HostId::of(&format!("host-{}.test", self.random.skewed(self.hosts)));
+            let host =
+                Identities::PUBLIC.host(&format!("host-{}.test", self.random.skewed(self.hosts)));
             let score = self.random.below(1 << SCORE_BITS) as u32;
             (portolan_model::Known { doc, host }, score)
         });
@@ -464,13 +469,13 @@ impl Web {
             visit.title = "t".repeat(self.random.below(20) as usize);
             visit.fingerprint = self.random.next();
         }
-        let doc = DocId::of(url);
+        let doc = Identities::PUBLIC.doc(url);
         let at = home(url);
         let mut links = LinkBatch::new(Some(doc));
         let mut forwards = Vec::new();
         let mut targets = Vec::new();
         for (partition, batch) in self.links(Some(doc), 25) {
-            targets.extend(batch.iter().map(|link| DocId::of(link.url)));
+            targets.extend(batch.iter().map(|link| Identities::PUBLIC.doc(link.url)));
             if partition == at {
                 links = batch;
             } else {
