@@ -5,6 +5,7 @@
 #![allow(dead_code)]
 
 pub mod fixed;
+pub mod link;
 
 use portolan_archive::WarcReader;
 use portolan_simweb::{Server, ServerOptions, Truth, TruthQuery, Web, WebSpec, Witness};
