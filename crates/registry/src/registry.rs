@@ -102,6 +102,11 @@ impl Registry {
             lock,
         )?;
         pass_on_forwards(&mut logs, &mut opened, &log_dirs, &checkpointed)?;
+        for partition in &mut opened {
+            // A visit that waits to be looked up leaves its URL due. While a crawl runs, such a URL is in flight and
+            // not handed out again. After a replay nothing is in flight: it would be fetched once more.
+            partition.join_all_inline()?;
+        }
         Ok(Opened {
             archive_end: opened.iter().filter_map(|p| p.stats.archive_end).max(),
             seeds: all_seeds(&opened)?,
