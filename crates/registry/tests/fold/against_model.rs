@@ -16,6 +16,7 @@ use std::time::Duration;
 fn tiny(keep_log: bool, order: Order) -> RegistrySettings {
     RegistrySettings {
         ids: Identities::PUBLIC,
+        crawl_id: 7,
         partitions: PARTITIONS,
         order,
         memory_bytes: 60_000,
