@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use portolan_archive::{ContentSeen, DurableEnd, RecordBuilder, WarcWriter};
+use portolan_archive::{
+    ContentSeen, DurableEnd, RecordBuilder, WarcWriter, check_files, claim_archive,
+};
 use portolan_model::{
     CanonicalUrl, Canonicalizer, Clock, Identities, Link, LinkBatch, LinkKind, PartitionId,
     SystemClock, UrlKey,
@@ -30,6 +32,7 @@ use crate::metrics::{Metrics, Progress, process_cpu_seconds};
 use crate::network::Network;
 use crate::page::Workbench;
 use crate::politeness::Politeness;
+use crate::recovery::Recovered;
 use crate::report::Report;
 use crate::retry::{self, Retry};
 use crate::scope::Scope;
@@ -70,6 +73,7 @@ pub struct Crawl {
     gauges: Vec<Arc<Gauges>>,
     begun: Instant,
     resumed: bool,
+    recovered: Recovered,
     watcher: JoinHandle<Result<Report, CrawlError>>,
 }
 
@@ -81,11 +85,8 @@ impl Crawl {
 
     /// The settings that the crawl in `dir` ran with last.
     pub fn saved_settings(dir: &Path) -> Result<Settings, CrawlError> {
+        let text = directory::remembered_settings(dir)?;
         let path = dir.join(SETTINGS_FILE);
-        let text = std::fs::read_to_string(&path).map_err(|source| CrawlError::File {
-            path: path.clone(),
-            source,
-        })?;
         Settings::with_overrides(&text)
             .map_err(|e| CrawlError::Input(format!("{}: {e}", path.display())))
     }
@@ -124,6 +125,7 @@ impl Crawl {
             let begun = Self::saved_settings(&plan.dir)?;
             let fixed = plan.settings.check_fixed(&begun);
             fixed.map_err(|e| CrawlError::Input(e.to_string()))?;
+            directory::refuse_without_registry(&plan.dir)?;
         }
         let ranker = assembly::ranker(&plan.settings, resumed.then_some(&*plan.dir))?;
         let chosen = Chosen::of(&plan.settings, resumed.then_some(&plan.dir))?;
@@ -151,7 +153,11 @@ impl Crawl {
             &dir.join(REGISTRY_DIR),
             &RegistrySettings {
                 retry_now: plan.retry.is_some(),
-                ..assembly::registry(&plan.settings, chosen.partitions(), ids)
+                ..assembly::registry(
+                    &plan.settings,
+                    chosen.partitions(),
+                    (ids, directory::new_crawl_id()?),
+                )
             },
             run_ms,
         )
@@ -162,9 +168,11 @@ impl Crawl {
         let Opened {
             logs,
             partitions,
-            archive_end,
+            archive_files,
+            crawl_id,
+            torn_log_bytes,
+            after_crash,
             seeds: known,
-            ..
         } = opened;
         let given_seeds = seeds.clone();
         let planted: HashSet<&str> = known.iter().map(String::as_str).collect();
@@ -179,12 +187,17 @@ impl Crawl {
                 .filter_map(|s| CanonicalUrl::from_canonical(s.clone()).ok()),
         );
 
-        let durable = archive_end.map(|(file, end)| DurableEnd { file, end });
+        let durable = archive_files.last();
+        let durable = durable.map(|&(file, end)| DurableEnd { file, end });
+        if durable.is_none() || dir.join(ARCHIVE_DIR).is_dir() {
+            claim_archive(&dir, &format!("{crawl_id:016x}"))?;
+        }
+        let faults = check_files(&dir, &archive_settings.prefix, &archive_files)?;
         let surt = |url: &str| {
             CanonicalUrl::from_canonical(url.to_owned())
                 .map_or_else(|_| url.to_owned(), |u| u.surt())
         };
-        let (warc, _) = WarcWriter::recover(
+        let (warc, recovery) = WarcWriter::recover(
             &dir,
             archive_settings.clone(),
             durable,
@@ -192,6 +205,7 @@ impl Crawl {
             Arc::clone(&clock),
             record_seed(clock.now_ms(), 0),
         )?;
+        let recovered = Recovered::new((after_crash, torn_log_bytes), &recovery, &faults);
         let seen = ContentSeen::open(
             &dir.join(SEEN_DIR),
             archive_settings.seen_ram_bytes,
@@ -306,6 +320,7 @@ impl Crawl {
             begun,
             cpu_before,
             dir,
+            recovered: recovered.clone(),
         };
         let watcher = spawn("watcher", move || watcher.run())?;
         Ok(Self {
@@ -313,12 +328,18 @@ impl Crawl {
             gauges,
             begun,
             resumed,
+            recovered,
             watcher,
         })
     }
 
     pub fn is_resumed(&self) -> bool {
         self.resumed
+    }
+
+    /// What was found and done before the crawl went on.
+    pub fn recovered(&self) -> &Recovered {
+        &self.recovered
     }
 
     /// Finish what is under way, then stop.

@@ -10,8 +10,10 @@ use portolan_partition::{DSets, PartVector, Unit, Unlisted, VectorPartitioner};
 
 use crate::assembly;
 use crate::claims::ClaimFile;
-use crate::directory::replace;
+use crate::directory::{make_dir, replace};
+
 use crate::error::CrawlError;
+use crate::sealed::{seal, unseal};
 use crate::settings::{
     MAX_PARTITIONS, PartitionMethod, PartitionSettings, Settings, UnlistedSites,
 };
@@ -107,7 +109,7 @@ impl Chosen {
         if matches!(self.source, Source::Hash) {
             return Ok(());
         }
-        std::fs::create_dir(&dir).map_err(|source| CrawlError::File {
+        make_dir(&dir).map_err(|source| CrawlError::File {
             path: dir.clone(),
             source,
         })?;
@@ -124,7 +126,7 @@ impl Chosen {
         }
         let text =
             toml::to_string(&self.settings).map_err(|e| CrawlError::Internal(e.to_string()))?;
-        replace(&dir, REMEMBERED_FILE, text.as_bytes())
+        replace(&dir, REMEMBERED_FILE, seal(&text).as_bytes())
     }
 
     /// `partitions` is how many the registry has.
@@ -298,13 +300,17 @@ fn fits(settings: &Settings, path: &Path, parts: u16) -> Result<(), CrawlError> 
 /// What the crawl in `dir` began with; `None` is by hash.
 fn remembered(dir: &Path) -> Result<Option<PartitionSettings>, CrawlError> {
     let path = dir.join(DIVISION_DIR).join(REMEMBERED_FILE);
-    match std::fs::read_to_string(&path) {
-        Ok(text) => toml::from_str(&text).map(Some).map_err(|_| {
-            CrawlError::Input(format!(
-                "{} is damaged; restore the file from a copy",
-                path.display()
-            ))
-        }),
+    match std::fs::read(&path) {
+        Ok(bytes) => {
+            let sealed = String::from_utf8_lossy(&bytes);
+            let text = unseal(&sealed, &path, "")?;
+            toml::from_str(text).map(Some).map_err(|_| {
+                CrawlError::Input(format!(
+                    "{} is damaged; restore the file from a copy",
+                    path.display()
+                ))
+            })
+        }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(CrawlError::File { path, source }),
     }

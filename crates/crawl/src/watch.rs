@@ -16,6 +16,7 @@ use crate::commit::Books;
 use crate::error::CrawlError;
 use crate::metrics::{peak_rss_bytes, process_cpu_seconds};
 use crate::outages::Left;
+use crate::recovery::Recovered;
 use crate::report::Report;
 use crate::shared::Shared;
 use crate::worker::Gauges;
@@ -35,6 +36,7 @@ pub(crate) struct Watcher {
     /// CPU time of the process before this crawl began.
     pub(crate) cpu_before: f64,
     pub(crate) dir: PathBuf,
+    pub(crate) recovered: Recovered,
 }
 
 impl Watcher {
@@ -58,7 +60,10 @@ impl Watcher {
         let (stats, left, archive) = close(partitions, books, self.shared.run_ms)?;
         let seconds = self.begun.elapsed().as_secs_f64();
         let cpu_seconds = process_cpu_seconds() - self.cpu_before;
-        let report = report(&self.shared, &stats, left, &archive, seconds, cpu_seconds);
+        let report = Report {
+            recovered: self.recovered,
+            ..report(&self.shared, &stats, left, &archive, seconds, cpu_seconds)
+        };
         save(&self.dir, &report)?;
         Ok(report)
     }
@@ -220,6 +225,7 @@ fn report(
             .map(|r| (r.name().to_owned(), r.sentence()))
             .collect(),
         stages,
+        recovered: Recovered::default(),
     }
 }
 
