@@ -21,23 +21,27 @@ pub struct FileFault {
     pub logged: u64,
 }
 
+impl FileFault {
+    /// In words, without the path.
+    pub fn what(&self) -> String {
+        let (number, logged) = (self.number, self.logged);
+        match self.found {
+            None => format!(
+                "WARC file number {number} is missing, in which visits are logged up to byte {logged}"
+            ),
+            Some(found) if found < logged => format!(
+                "it has {found} bytes, but visits are logged up to byte {logged}: its end is missing"
+            ),
+            Some(found) => {
+                format!("it has {found} bytes, but visits are logged up to byte {logged} only")
+            }
+        }
+    }
+}
+
 impl fmt::Display for FileFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, number, logged) = (self.path.display(), self.number, self.logged);
-        match self.found {
-            None => write!(
-                f,
-                "{path}: WARC file number {number} is missing, in which visits are logged up to byte {logged}"
-            ),
-            Some(found) if found < logged => write!(
-                f,
-                "{path}: it has {found} bytes, but visits are logged up to byte {logged}: its end is missing"
-            ),
-            Some(found) => write!(
-                f,
-                "{path}: it has {found} bytes, but visits are logged up to byte {logged} only"
-            ),
-        }
+        write!(f, "{}: {}", self.path.display(), self.what())
     }
 }
 

@@ -58,7 +58,7 @@ pub use merge::merge_sorted;
 pub use read::{Block, Format, Record, WarcReader};
 pub use record::RecordBuilder;
 pub use recover::Recovery;
-pub use seen::{ContentSeen, MergeJob, MergedRun, SeenRecord};
+pub use seen::{ContentSeen, MergeJob, MergedRun, SeenCheck, SeenRecord, check_seen};
 pub use settings::{ArchiveSettings, Compression, DurableEnd};
 pub use verify::{Captured, Finding, Report, verify, verify_for_index};
 pub use writer::{Finished, WarcWriter, check_prefix};

@@ -77,6 +77,15 @@ fn head(count: u32) -> [u8; HEAD_BYTES] {
     head
 }
 
+/// Is what the file holds whole? Changes nothing.
+pub(crate) fn check(path: &Path) -> Result<(), CrawlError> {
+    let bytes = std::fs::read(path).map_err(|source| CrawlError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    read_batches(&bytes, path).map(|_| ())
+}
+
 /// All claims of whole batches, and where those end.
 fn read_batches(bytes: &[u8], path: &Path) -> Result<(Vec<Claim>, usize), CrawlError> {
     let mut claims = Vec::new();

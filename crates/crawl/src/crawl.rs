@@ -21,6 +21,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::assembly;
 use crate::budget::{Budget, StoppedBy};
+use crate::check::surt;
 use crate::commit::{self, Archivist, DELIVERY_QUEUE, FINISHED_QUEUE, Finished};
 use crate::directory::{self, SETTINGS_FILE};
 use crate::division::Chosen;
@@ -45,7 +46,7 @@ use crate::worker::{self, Gauges, WorkerPlan};
 /// The WARC files of a crawl, in its directory.
 pub const ARCHIVE_DIR: &str = "archive";
 /// Which payloads are archived already.
-const SEEN_DIR: &str = "seen";
+pub(crate) const SEEN_DIR: &str = "seen";
 /// What is known and what is due, in a crawl's directory.
 pub const REGISTRY_DIR: &str = "registry";
 
@@ -99,6 +100,11 @@ impl Crawl {
     /// By what documents and hosts are known in the crawl in `dir`. A secret: it is not for printing.
     pub fn identities(dir: &Path) -> Result<Identities, CrawlError> {
         secret::read(dir)
+    }
+
+    /// Did the last run in `dir` end in order? Then the archive's index is merged.
+    pub fn has_ended(dir: &Path) -> bool {
+        Registry::is_closed(&dir.join(REGISTRY_DIR))
     }
 
     /// What makes two spellings of a URL one in the crawl in `dir`.
@@ -193,10 +199,6 @@ impl Crawl {
             claim_archive(&dir, &format!("{crawl_id:016x}"))?;
         }
         let faults = check_files(&dir, &archive_settings.prefix, &archive_files)?;
-        let surt = |url: &str| {
-            CanonicalUrl::from_canonical(url.to_owned())
-                .map_or_else(|_| url.to_owned(), |u| u.surt())
-        };
         let (warc, recovery) = WarcWriter::recover(
             &dir,
             archive_settings.clone(),
@@ -219,7 +221,8 @@ impl Crawl {
 
         let (finished, inbox) = mpsc::channel(FINISHED_QUEUE);
         let pages = partitions.iter().map(|p| p.stats().pages).sum();
-        let division = chosen.open(&dir, partitions.len() as u16)?;
+        let begun_before = partitions.iter().any(|p| p.applied() > 0);
+        let division = chosen.open(&dir, partitions.len() as u16, begun_before)?;
         let shared = Arc::new(Shared {
             division: Arc::new(division),
             ranker,

@@ -18,7 +18,7 @@ use crate::settings::{FrontierOrder, Settings};
 /// The settings that a crawl runs with. A directory that has them holds a crawl.
 pub(crate) const SETTINGS_FILE: &str = "crawl.toml";
 /// Every seed that was ever given, one a line; the registry knows them once they are logged.
-const SEEDS_FILE: &str = "seeds.txt";
+pub(crate) const SEEDS_FILE: &str = "seeds.txt";
 /// The rank table that the crawl began with, where its order needs one.
 pub(crate) const RANKS_FILE: &str = "ranks";
 /// Ends the name of a file that is being written.

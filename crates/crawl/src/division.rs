@@ -9,7 +9,7 @@ use portolan_model::{FixedSiteHash, PartitionId, Partitioner, UrlKey};
 use portolan_partition::{DSets, PartVector, Unit, Unlisted, VectorPartitioner};
 
 use crate::assembly;
-use crate::claims::ClaimFile;
+use crate::claims::{self, ClaimFile};
 use crate::directory::{make_dir, replace};
 
 use crate::error::CrawlError;
@@ -129,8 +129,13 @@ impl Chosen {
         replace(&dir, REMEMBERED_FILE, seal(&text).as_bytes())
     }
 
-    /// `partitions` is how many the registry has.
-    pub(crate) fn open(self, dir: &Path, partitions: u16) -> Result<Division, CrawlError> {
+    /// `partitions` is how many the registry has, `begun` whether anything is in its logs: then claims may be, too.
+    pub(crate) fn open(
+        self,
+        dir: &Path,
+        partitions: u16,
+        begun: bool,
+    ) -> Result<Division, CrawlError> {
         let dir = dir.join(DIVISION_DIR);
         let (unlisted, checksum) = match self.source {
             Source::Hash => {
@@ -160,7 +165,14 @@ impl Chosen {
         if unlisted == Unlisted::SiteHash {
             return Ok(Division::of(partitioner));
         }
-        let (file, claims) = ClaimFile::open(dir.join(CLAIMS_FILE))?;
+        let path = dir.join(CLAIMS_FILE);
+        if begun && !path.exists() {
+            return Err(CrawlError::Input(format!(
+                "{} is missing; restore the file from a copy",
+                path.display()
+            )));
+        }
+        let (file, claims) = ClaimFile::open(path)?;
         let partitioner = Arc::new(partitioner.with_claims(claims.into_iter()));
         Ok(Division {
             partitioner: Arc::clone(&partitioner) as Arc<dyn Partitioner>,
@@ -295,6 +307,23 @@ fn fits(settings: &Settings, path: &Path, parts: u16) -> Result<(), CrawlError> 
         ));
     }
     Ok(())
+}
+
+/// Looks at each file that the division of the crawl in `dir` is kept in.
+pub(crate) fn check(settings: &Settings, dir: &Path) -> Vec<(PathBuf, Result<(), CrawlError>)> {
+    let home = dir.join(DIVISION_DIR);
+    if settings.partition.method == PartitionMethod::Hash {
+        return Vec::new();
+    }
+    let chosen = Chosen::of(settings, Some(&dir.to_owned()));
+    let mut found = vec![(home.join(REMEMBERED_FILE), chosen.map(|_| ()))];
+    let claims = home.join(CLAIMS_FILE);
+    if settings.partition.unlisted == UnlistedSites::Discoverer
+        && settings.partition.method == PartitionMethod::Vector
+    {
+        found.push((claims.clone(), claims::check(&claims)));
+    }
+    found
 }
 
 /// What the crawl in `dir` began with; `None` is by hash.

@@ -8,12 +8,13 @@
 //! Beside them: `scope` (may a link be crawled), `politeness` (how long a host rests), `gate`
 //! (addresses shared by all workers), `network` (is it they or we?), `parking` (idle connections), `budget` (when to stop),
 //! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from),
-//! `bench` (parts of the way alone, to be measured).
+//! `check` (is all as it was written), `bench` (parts of the way alone, to be measured).
 
 mod assembly;
 pub mod bench;
 mod body_watch;
 mod budget;
+mod check;
 mod claims;
 mod commit;
 mod crawl;
@@ -47,6 +48,7 @@ mod watch;
 mod worker;
 
 pub use budget::StoppedBy;
+pub use check::{CheckedKind, Damaged, check, index_fault, surt};
 pub use crawl::{ARCHIVE_DIR, Crawl, Plan, REGISTRY_DIR, Seed};
 pub use error::CrawlError;
 pub use metrics::{Progress, peak_rss_bytes, process_cpu_seconds, thread_cpu_ns};

@@ -5,11 +5,14 @@ use crate::error::{RegistryError, Result};
 use crate::files::{Scan, Shape, Table};
 use crate::frontier::ENTRIES;
 use crate::hosts::STATES;
+use crate::lock::DirLock;
 use crate::log::{Entry, LogEnd, LogReader, cut_short, list_segments};
 use crate::manifest::Manifest;
 use crate::registry::{Meta, partition_dir};
 use crate::sieve::RECORDS;
+use crate::stats::Stats;
 use crate::texts::scrub_texts;
+use portolan_model::Identities;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -70,10 +73,24 @@ fn damage(path: &Path, error: RegistryError) -> Damage {
     Damage { path, offset, what }
 }
 
-/// Reads all of the registry in `dir`.
-pub fn check(dir: &Path) -> Vec<Checked> {
+/// What a scrub of a registry came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RegistryCheck {
+    pub kinds: Vec<Checked>,
+    /// How far answers are archived in each file of the archive, by the file's number; `None` if that cannot be told,
+    /// because a log or a manifest is damaged.
+    pub archive_files: Option<Vec<(u32, u64)>>,
+    /// The last user of the registry closed it.
+    pub closed: bool,
+}
+
+/// Reads all of the registry in `dir`. `ids` is what it should have been made with, if that is known.
+pub fn check(dir: &Path, ids: Option<Identities>) -> RegistryCheck {
     let mut meta = Checked::of("meta");
-    let known = Meta::read(dir);
+    let known = match ids {
+        Some(ids) => Meta::of(dir, ids),
+        None => Meta::read(dir),
+    };
     let partitions = known.as_ref().map_or(0, |meta| meta.partitions);
     meta.note(&dir.join("meta"), known.map(|_| ()));
     let mut kinds = Kinds::default();
@@ -82,14 +99,24 @@ pub fn check(dir: &Path) -> Vec<Checked> {
         logs.push(kinds.partition(&partition_dir(dir, id), usize::from(partitions)));
     }
     kinds.cut_logs(dir, &logs);
+    let is_whole = |kind: &Checked| kind.damage.is_empty();
+    let told = is_whole(&meta) && is_whole(&kinds.0[MANIFEST]) && is_whole(&kinds.0[LOG]);
+    let mut stats = Stats::default();
+    logs.iter().flatten().for_each(|log| stats.add(&log.stats));
     let mut all = vec![meta];
     all.extend(kinds.0);
-    all
+    RegistryCheck {
+        kinds: all,
+        archive_files: told.then_some(stats.archive_files),
+        closed: !DirLock::is_left(dir),
+    }
 }
 
 /// What a log holds, and what its partition knows of the others'.
 struct LogFound {
     end: LogEnd,
+    /// What is archived is exact.
+    stats: Stats,
     heard: Vec<u64>,
 }
 
@@ -203,14 +230,20 @@ fn read_log(dir: &Path, manifest: &Manifest, partitions: usize) -> Result<LogFou
     let mut heard = manifest.heard.clone();
     heard.resize(partitions, 0);
     let mut log = LogReader::open(dir, after)?;
+    let mut stats = manifest.stats.clone();
     while let Some((_, entry)) = log.next()? {
-        if let Entry::Links {
-            source: Some((source, seq)),
-            ..
-        } = entry
-            && let Some(known) = heard.get_mut(usize::from(source.0))
-        {
-            *known = seq.max(*known);
+        match entry {
+            Entry::Links {
+                source: Some((source, seq)),
+                ..
+            } => {
+                if let Some(known) = heard.get_mut(usize::from(source.0)) {
+                    *known = seq.max(*known);
+                }
+            }
+            Entry::Visit { visit, .. } => visit.archive.iter().for_each(|at| stats.archived(at)),
+            Entry::Host { archive, .. } => archive.iter().for_each(|at| stats.archived(at)),
+            Entry::Links { source: None, .. } => {}
         }
     }
     let end = log.end();
@@ -219,7 +252,7 @@ fn read_log(dir: &Path, manifest: &Manifest, partitions: usize) -> Result<LogFou
         let what = cut_short(end.seq, manifest.seq);
         return Err(RegistryError::corrupt(&path, offset, what));
     }
-    Ok(LogFound { end, heard })
+    Ok(LogFound { end, stats, heard })
 }
 
 fn scrub_table(path: &Path, shape: Shape) -> Result<()> {

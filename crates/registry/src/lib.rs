@@ -61,7 +61,7 @@ mod stats;
 mod texts;
 mod wire;
 
-pub use check::{Checked, Damage, check};
+pub use check::{Checked, Damage, RegistryCheck, check};
 pub use error::{RegistryError, Result};
 pub use hosts::{HostCounts, HostState};
 pub use log::{Delivery, Entry, Logs};

@@ -53,6 +53,11 @@ impl Registry {
         DirLock::is_held(dir)
     }
 
+    /// Was it closed by its last user?
+    pub fn is_closed(dir: &Path) -> bool {
+        !DirLock::is_left(dir)
+    }
+
     /// Opens the registry in `dir`, or makes one there. `now_ms` is when: after a crash, hosts wait
     /// from then on.
     pub fn open(dir: &Path, settings: &RegistrySettings, now_ms: u64) -> Result<Opened> {
