@@ -2,8 +2,12 @@
 //! in a `.part` file while their WARC is open, and sorted when it is closed.
 
 use crate::append_file::AppendFile;
+use crate::date::timestamp_of_warc_date;
+use crate::digest;
 use crate::error::ArchiveError;
+use crate::head::HttpHead;
 use crate::merge::{merge_sorted, publish};
+use crate::read::Record;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -49,6 +53,31 @@ pub(crate) fn line_start(entry: &Entry<'_>) -> String {
     line.push_str(", \"digest\": ");
     push_json_text(&mut line, entry.digest);
     line
+}
+
+/// The same text as the builder's, from a record alone.
+pub(crate) fn line_start_of(
+    record: &Record,
+    http: &HttpHead<'_>,
+    surt: &dyn Fn(&str) -> String,
+) -> String {
+    let url = record.header("WARC-Target-URI").unwrap_or_default();
+    let empty = digest::labelled(&digest::sha1(b""));
+    line_start(&Entry {
+        surt: &surt(url),
+        timestamp: &record
+            .header("WARC-Date")
+            .and_then(timestamp_of_warc_date)
+            .unwrap_or_else(|| "0".repeat(14)),
+        url,
+        mime: if record.kind() == "revisit" {
+            Some("warc/revisit")
+        } else {
+            http.media_type()
+        },
+        status: Some(&http.status),
+        digest: record.header("WARC-Payload-Digest").unwrap_or(&empty),
+    })
 }
 
 /// Appends the rest of a line.

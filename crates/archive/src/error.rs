@@ -19,7 +19,7 @@ pub enum ArchiveError {
     #[error("the archive stopped after a failed sync of {}: {cause}; restart to recover", path.display())]
     Poisoned { path: PathBuf, cause: String },
     #[error(
-        "{} holds {found} bytes but visits are logged up to byte {logged}: the file was cut or replaced",
+        "{} holds {found} bytes but visits are logged up to byte {logged}: the file was cut or replaced; put it back from a copy",
         path.display()
     )]
     CutShort {
@@ -27,15 +27,27 @@ pub enum ArchiveError {
         found: u64,
         logged: u64,
     },
-    #[error("visits are logged in WARC file number {number}, but {} has no such file", dir.display())]
+    #[error("visits are logged in WARC file number {number}, but {} has no such file; put it back from a copy", dir.display())]
     FileMissing { dir: PathBuf, number: u32 },
     #[error("{} has two WARC files with the number {number}", dir.display())]
     NumberTwice { dir: PathBuf, number: u32 },
+    /// Registry and archive do not belong together: going on would set all of the archive aside.
     #[error(
-        "{} holds {bytes} bytes that no logged visit names: move them away, or use another directory",
+        "{} is the archive of another crawl ({found}) than the registry beside it ({id}); put back the one that belongs to \
+         the other, or use another directory",
         dir.display()
     )]
-    TooMuchToDiscard { dir: PathBuf, bytes: u64 },
+    OtherCrawl {
+        dir: PathBuf,
+        found: String,
+        id: String,
+    },
+    #[error(
+        "{} is missing, so it is not certain that the WARC files beside it are those of the registry's crawl; if they are, \
+         write the line {id} into that file",
+        path.display()
+    )]
+    NoCrawlId { path: PathBuf, id: String },
     #[error("bad setting: {0}")]
     Setting(String),
     #[error("{}: {fault}", path.display())]

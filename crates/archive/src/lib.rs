@@ -9,13 +9,15 @@
 //!   (the HTTP head as it is stored), `field` (WARC header lines), `member` (gzip members),
 //!   `date` and `digest`.
 //! - `writer`: the single archivist that appends to WARC files and rotates them; `recover` makes
-//!   files and index agree with what was logged, after a crash; `append_file` is the file under both.
+//!   files and index agree with what was logged, after a crash, and `set_aside` keeps what was not logged;
+//!   `crawl_id` says whose archive it is; `append_file` is the file under all of them.
 //! - `cdxj`: index lines, sorted index of a file; `merge`: many sorted files into one.
 //!
 //! Reading:
 //! - `read`: records of `.warc`, `.warc.gz` and ARC files, damaged ones included.
 //! - `verify`: names every fault of a file; `fault` is what they are called, `chunked` undoes the
-//!   transfer coding that other crawlers keep. `check_index` compares a file's index with it.
+//!   transfer coding that other crawlers keep. `check_index` compares a file's index with it, and the merged
+//!   index with all of them; `check_files` the files' names and lengths with what was logged.
 //! - `list`: one line a record, and one record's bytes.
 //!
 //! Beside them `seen`: fingerprint of a payload -> the first record that holds it.
@@ -23,8 +25,10 @@
 mod append_file;
 mod capture;
 mod cdxj;
+mod check_files;
 mod check_index;
 mod chunked;
+mod crawl_id;
 mod date;
 mod digest;
 mod error;
@@ -38,12 +42,15 @@ mod read;
 mod record;
 mod recover;
 mod seen;
+mod set_aside;
 mod settings;
 mod verify;
 mod writer;
 
 pub use capture::{Built, Capture, PageFacts};
-pub use check_index::{IndexFaults, check_index};
+pub use check_files::{FileFault, check_files};
+pub use check_index::{IndexFaults, check_index, check_merged_index};
+pub use crawl_id::{claim_archive, count_warcs};
 pub use error::ArchiveError;
 pub use fault::Fault;
 pub use list::{Cat, Listed, Listing, Part, cat, list};
@@ -51,7 +58,7 @@ pub use merge::merge_sorted;
 pub use read::{Block, Format, Record, WarcReader};
 pub use record::RecordBuilder;
 pub use recover::Recovery;
-pub use seen::{ContentSeen, MergeJob, MergedRun, SeenRecord};
+pub use seen::{ContentSeen, MergeJob, MergedRun, SeenCheck, SeenRecord, check_seen};
 pub use settings::{ArchiveSettings, Compression, DurableEnd};
-pub use verify::{Finding, Report, verify};
+pub use verify::{Captured, Finding, Report, verify, verify_for_index};
 pub use writer::{Finished, WarcWriter, check_prefix};

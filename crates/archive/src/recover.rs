@@ -1,15 +1,14 @@
-//! After a crash: cuts the archive to what was logged and makes the index follow it. Runs once,
-//! before the writer; never touches a byte that a logged visit names.
+//! After a crash: makes archive and log agree, and the index follow. Runs once, before the writer; never touches a
+//! byte that a logged visit names, and cuts nothing but what the crash tore in half (see `set_aside`).
 
 use crate::append_file::sync_dir;
-use crate::cdxj::{self, PartIndex, close_index, position_of, read_line};
-use crate::date::timestamp_of_warc_date;
-use crate::digest;
+use crate::cdxj::{PartIndex, close_index, line_start_of, position_of, read_line};
 use crate::error::ArchiveError;
 use crate::head::HttpHead;
 use crate::member::RECORD_END;
-use crate::read::{MAX_HTTP_HEAD_BYTES, Record, WarcReader};
-use crate::settings::{ArchiveSettings, Compression, DurableEnd};
+use crate::read::{MAX_HTTP_HEAD_BYTES, WarcReader};
+use crate::set_aside::{set_file_aside, set_tail_aside};
+use crate::settings::{Compression, DurableEnd};
 use crate::writer::Places;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufReader, Read};
@@ -18,11 +17,14 @@ use std::path::Path;
 /// What recovery did. All zero after a clean stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Recovery {
-    /// Bytes cut off the last file.
+    /// Bytes of torn records, which were cut off.
     pub cut_bytes: u64,
-    /// Later files that were removed.
-    pub files_removed: usize,
-    pub removed_bytes: u64,
+    /// Files in `archive/set-aside/` that this recovery has added,
+    pub set_aside_files: u64,
+    /// how many whole records they hold that no logged visit names,
+    pub set_aside_records: u64,
+    /// and how many bytes.
+    pub set_aside_bytes: u64,
     /// Files whose index was closed or written again.
     pub indexes_written: usize,
     /// Index lines that were lost and taken from the WARC again.
@@ -33,7 +35,6 @@ pub struct Recovery {
 
 pub(crate) fn recover_files(
     places: &Places,
-    settings: &ArchiveSettings,
     durable: Option<DurableEnd>,
     surt: &dyn Fn(&str) -> String,
 ) -> Result<Recovery, ArchiveError> {
@@ -43,36 +44,20 @@ pub(crate) fn recover_files(
         .into_iter()
         .partition(|(number, _)| durable.is_some_and(|durable| *number <= durable.file));
     let cut = find_cut(places, &kept, durable)?;
-
-    for (_, name) in &later {
-        recovery.removed_bytes += file_length(&places.archive.join(name))?;
-        recovery.files_removed += 1;
-    }
-    recovery.cut_bytes = cut.as_ref().map_or(0, |(_, surplus)| *surplus);
-    let discarded = recovery.removed_bytes + recovery.cut_bytes;
-    if discarded > settings.discard_limit_bytes {
-        return Err(ArchiveError::TooMuchToDiscard {
-            dir: places.archive.clone(),
-            bytes: discarded,
-        });
-    }
-
     remove_unfinished(places)?;
-    if discarded > 0 {
-        // It may name records that are about to go.
+    let surplus = cut.as_ref().map_or(0, |(_, surplus)| *surplus);
+    if !later.is_empty() || surplus > 0 {
+        // It may name records that are about to go elsewhere. It is merged again in the end.
         remove_if_there(&places.merged)?;
     }
     // Last file first, so that a crash in here leaves no gap in the numbers.
-    for (_, name) in later.iter().rev() {
-        remove_if_there(&places.sorted(name))?;
-        remove_if_there(&places.part(name))?;
-        remove_if_there(&places.archive.join(name))?;
+    for (at, (_, name)) in later.iter().enumerate().rev() {
+        set_file_aside(places, name, at + 1 == later.len(), &mut recovery)?;
     }
     if let (Some((name, surplus)), Some(durable)) = (&cut, durable)
         && *surplus > 0
     {
-        remove_if_there(&places.sorted(name))?;
-        cut_file(&places.archive.join(name), durable.end)?;
+        set_tail_aside(places, name, durable.end, &mut recovery)?;
     }
     sync_dir(&places.archive)?;
     for (_, name) in &kept {
@@ -145,7 +130,7 @@ fn write_index(
             .take(MAX_HTTP_HEAD_BYTES)
             .read_to_end(&mut head)
             .map_err(ArchiveError::io("read", &warc))?;
-        let start = index_line_start(&record, &head, surt);
+        let start = line_start_of(&record, &HttpHead::parse(&head), surt);
         let length = reader.finish_record()?;
         index.make_room(&start)?;
         index.push(&start, length, record.offset, name);
@@ -181,28 +166,6 @@ fn whole_lines(part: &Path, warc_length: u64, between: u64) -> Result<(u64, u64)
     }
 }
 
-/// The same text as the builder's, from the record alone.
-fn index_line_start(record: &Record, head: &[u8], surt: &dyn Fn(&str) -> String) -> String {
-    let http = HttpHead::parse(head);
-    let url = record.header("WARC-Target-URI").unwrap_or_default();
-    let empty = digest::labelled(&digest::sha1(b""));
-    cdxj::line_start(&cdxj::Entry {
-        surt: &surt(url),
-        timestamp: &record
-            .header("WARC-Date")
-            .and_then(timestamp_of_warc_date)
-            .unwrap_or_else(|| "0".repeat(14)),
-        url,
-        mime: if record.kind() == "revisit" {
-            Some("warc/revisit")
-        } else {
-            http.media_type()
-        },
-        status: Some(&http.status),
-        digest: record.header("WARC-Payload-Digest").unwrap_or(&empty),
-    })
-}
-
 /// What a sort or merge left behind when it was interrupted.
 fn remove_unfinished(places: &Places) -> Result<(), ArchiveError> {
     let mut dirs = vec![places.index.as_path()];
@@ -225,7 +188,7 @@ fn remove_unfinished(places: &Places) -> Result<(), ArchiveError> {
     Ok(())
 }
 
-fn cut_file(path: &Path, length: u64) -> Result<(), ArchiveError> {
+pub(crate) fn cut_file(path: &Path, length: u64) -> Result<(), ArchiveError> {
     OpenOptions::new()
         .write(true)
         .open(path)
@@ -236,13 +199,13 @@ fn cut_file(path: &Path, length: u64) -> Result<(), ArchiveError> {
         .map_err(ArchiveError::io("cut", path))
 }
 
-fn file_length(path: &Path) -> Result<u64, ArchiveError> {
+pub(crate) fn file_length(path: &Path) -> Result<u64, ArchiveError> {
     fs::metadata(path)
         .map(|metadata| metadata.len())
         .map_err(ArchiveError::io("look at", path))
 }
 
-fn remove_if_there(path: &Path) -> Result<(), ArchiveError> {
+pub(crate) fn remove_if_there(path: &Path) -> Result<(), ArchiveError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(ArchiveError::io("remove", path)(error))

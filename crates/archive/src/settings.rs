@@ -15,9 +15,6 @@ pub struct ArchiveSettings {
     pub recompress_encoded: bool,
     /// Lines of the warcinfo record at the head of every file: operator, user agent, robots policy …
     pub info: Vec<(String, String)>,
-    /// Recovery refuses to discard more than this without being told to: so much cannot be the
-    /// work of one crash, but of a registry that does not belong to this archive.
-    pub discard_limit_bytes: u64,
     /// RAM of the table of payloads already stored.
     pub seen_ram_bytes: usize,
 }
@@ -31,7 +28,6 @@ impl Default for ArchiveSettings {
             compression_level: 1,
             recompress_encoded: false,
             info: Vec::new(),
-            discard_limit_bytes: 4 << 30,
             seen_ram_bytes: 32 << 20,
         }
     }
@@ -64,7 +60,7 @@ impl Compression {
 }
 
 /// Up to where the archive is named by logged visits: the last visit's file and the end of its
-/// last record. What lies beyond was never logged and is fetched again.
+/// last record. What lies beyond was never logged: its URLs are fetched again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct DurableEnd {
     pub file: u32,

@@ -1,6 +1,7 @@
 //! Names every fault of a WARC file: framing (from `read`), headers, dates, ids and digests. Reads
 //! each byte once and holds none of a record's body.
 
+use crate::cdxj::{line_start_of, push_position};
 use crate::chunked::Dechunker;
 use crate::date::{is_arc_date, timestamp_of_warc_date};
 use crate::digest::{self, Parsed};
@@ -39,6 +40,15 @@ pub struct Finding {
     pub fault: Fault,
 }
 
+/// A response or revisit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Captured {
+    /// Where it starts.
+    pub offset: u64,
+    /// Hash of the line that an index should have of it; `None` if nobody asked.
+    pub(crate) line: Option<u64>,
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     pub path: PathBuf,
@@ -47,8 +57,8 @@ pub struct Report {
     pub records: u64,
     /// Records by WARC-Type.
     pub kinds: BTreeMap<String, u64>,
-    /// Where responses and revisits start: what an index names.
-    pub captures: Vec<u64>,
+    /// Responses and revisits: what an index names.
+    pub captures: Vec<Captured>,
     /// Digests that were computed and agreed.
     pub digests_checked: u64,
     /// The first of them.
@@ -66,7 +76,24 @@ impl Report {
 
 /// Reads the whole file. An error is the disk's; everything wrong with the file is in the report.
 pub fn verify(path: &Path) -> Result<Report, ArchiveError> {
+    verify_with(path, None)
+}
+
+/// The same, and notes which line an index should have of each response: `check_index` then compares whole lines.
+/// `surt` is asked for the key of a URL.
+pub fn verify_for_index(
+    path: &Path,
+    surt: &dyn Fn(&str) -> String,
+) -> Result<Report, ArchiveError> {
+    verify_with(path, Some(surt))
+}
+
+fn verify_with(path: &Path, surt: Option<&dyn Fn(&str) -> String>) -> Result<Report, ArchiveError> {
     let mut verifier = Verifier {
+        surt,
+        name: path
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
         report: Report {
             path: path.to_owned(),
             format: None,
@@ -96,22 +123,22 @@ pub fn verify(path: &Path) -> Result<Report, ArchiveError> {
     Ok(verifier.report)
 }
 
-struct Verifier {
+struct Verifier<'a> {
+    surt: Option<&'a dyn Fn(&str) -> String>,
+    /// The file's, as its index spells it.
+    name: String,
     report: Report,
     /// Hashes of the record ids met so far.
     ids: HashSet<u64>,
 }
 
-impl Verifier {
+impl Verifier<'_> {
     fn record(&mut self, record: &Record, reader: &mut WarcReader) -> Result<(), ArchiveError> {
         let report = &mut self.report;
         report.records += 1;
         // Types come from the file: do not let it fill the table.
         if KINDS.contains(&record.kind()) || record.kind() == "arc-header" {
             *report.kinds.entry(record.kind().to_owned()).or_default() += 1;
-        }
-        if matches!(record.kind(), "response" | "revisit") {
-            report.captures.push(record.offset);
         }
         let mut faults = Vec::new();
         if record.version == "ARC/1" {
@@ -121,7 +148,17 @@ impl Verifier {
             self.check_id(record, &mut faults);
         }
         let digests = read_digests(record, reader)?;
-        reader.finish_record()?;
+        let length = reader.finish_record()?;
+        if matches!(record.kind(), "response" | "revisit") {
+            let line = self.surt.map(|surt| {
+                let http = HttpHead::parse(&digests.http_head);
+                let mut line = line_start_of(record, &http, surt);
+                push_position(&mut line, length, record.offset, &self.name);
+                xxh3_64(line.as_bytes())
+            });
+            let offset = record.offset;
+            self.report.captures.push(Captured { offset, line });
+        }
         self.report.digests_checked += digests.agreed;
         faults.extend(digests.faults);
         let id = record.header("WARC-Record-ID");
@@ -243,6 +280,8 @@ fn is_uri(text: &str) -> bool {
 
 #[derive(Default)]
 struct DigestCheck {
+    /// The head of an HTTP block.
+    http_head: Vec<u8>,
     agreed: u64,
     faults: Vec<Fault>,
 }
@@ -280,6 +319,7 @@ fn read_digests(record: &Record, reader: &mut WarcReader) -> Result<DigestCheck,
     if found.chunks_broken && record.header("WARC-Truncated").is_none() {
         check.faults.push(Fault::BadChunks);
     }
+    check.http_head = found.http_head;
     if let Some(said) = block_said {
         if said == found.block {
             check.agreed += 1;
@@ -323,10 +363,13 @@ struct BlockDigests {
     /// The start of an HTTP block, until its head has ended.
     head: Option<Vec<u8>>,
     head_whole: bool,
+    /// The head, once it has ended.
+    http_head: Vec<u8>,
     chunked: Option<(Dechunker, Sha1)>,
 }
 
 struct FoundDigests {
+    http_head: Vec<u8>,
     block: [u8; 20],
     payload: [u8; 20],
     /// Of the payload without its transfer coding, where it has one.
@@ -342,6 +385,7 @@ impl BlockDigests {
             payload: Sha1::new(),
             head: http.then(Vec::new),
             head_whole: !http,
+            http_head: Vec::new(),
             chunked: None,
         }
     }
@@ -359,6 +403,7 @@ impl BlockDigests {
                 self.chunked = Some((Dechunker::default(), Sha1::new()));
             }
             let payload = head.split_off(parsed.end);
+            self.http_head = head;
             self.feed_payload(&payload);
         } else if (head.len() as u64) < MAX_HTTP_HEAD_BYTES {
             self.head = Some(head);
@@ -378,6 +423,8 @@ impl BlockDigests {
             None => (None, false),
         };
         FoundDigests {
+            // One that never ended is whatever there is of it.
+            http_head: self.head.unwrap_or(self.http_head),
             block: self.block.finalize().into(),
             payload: self.payload.finalize().into(),
             dechunked,

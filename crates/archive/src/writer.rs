@@ -55,7 +55,7 @@ impl WarcWriter {
             fs::create_dir_all(dir).map_err(ArchiveError::io("create", dir))?;
         }
         sync_dir(root)?;
-        let recovery = recover_files(&places, &settings, durable, surt)?;
+        let recovery = recover_files(&places, durable, surt)?;
         let writer = Self {
             next_number: durable.map_or(0, |durable| durable.file + 1),
             settings,

@@ -1,11 +1,14 @@
-//! After a crash the archive is what was logged, and the index says so.
+//! After a crash the archive is what was logged, and the index says so. What was not logged is set aside, not deleted.
 
 mod support;
 
-use portolan_archive::{ArchiveError, ArchiveSettings, DurableEnd, WarcWriter, verify};
+use portolan_archive::{
+    ArchiveError, ArchiveSettings, DurableEnd, WarcWriter, check_files, claim_archive, verify,
+};
 use portolan_model::{ArchivePosition, ManualClock};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use support::{AT_MS, both, builder_for, files, page, recover, surt, tempdir};
 
@@ -33,7 +36,7 @@ fn index_lines(root: &Path) -> Vec<String> {
 }
 
 fn sound(root: &Path) {
-    for path in files(&root.join("archive")) {
+    for path in warcs(root) {
         let report = verify(&path).expect("readable");
         assert!(report.is_sound(), "{report:#?}");
     }
@@ -47,6 +50,26 @@ fn copy(from: &Path, to: &Path) {
             fs::copy(&file, to.join(dir).join(name)).expect("copy");
         }
     }
+}
+
+/// What recovery has set aside.
+fn set_aside(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let dir = root.join("archive/set-aside");
+    if !dir.exists() {
+        return Vec::new();
+    }
+    let warcs = files(&dir).into_iter();
+    let warcs = warcs.filter(|path| path.extension().is_none_or(|e| e != "cdxj"));
+    warcs
+        .map(|path| (path.clone(), fs::read(path).expect("read")))
+        .collect()
+}
+
+/// The WARC files that the crawl goes on with.
+fn warcs(root: &Path) -> Vec<PathBuf> {
+    let mut warcs = files(&root.join("archive"));
+    warcs.retain(|path| path.is_file());
+    warcs
 }
 
 /// The file torn at every byte: above what was logged it is cut, below it recovery says so.
@@ -101,7 +124,21 @@ fn truncated_everywhere(settings: &ArchiveSettings) {
             continue;
         }
         let (writer, recovery) = recovered.expect("recover");
-        assert_eq!(recovery.cut_bytes, length as u64 - logged.end);
+        // Whole records are set aside, byte for byte; only the torn one is cut.
+        let aside = set_aside(dir.path());
+        let kept: u64 = aside.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+        assert_eq!(recovery.set_aside_bytes, kept);
+        assert_eq!(recovery.cut_bytes, length as u64 - logged.end - kept);
+        assert!(kept == 0 || whole[logged.end as usize..].starts_with(&aside[0].1));
+        if length == whole.len() {
+            assert_eq!((recovery.cut_bytes, recovery.set_aside_files), (0, 1));
+            assert_eq!(recovery.set_aside_records, 3);
+        }
+        for (path, _) in &aside {
+            let report = verify(path).expect("readable");
+            assert!(report.is_sound(), "{report:#?}");
+            assert_eq!(report.records, recovery.set_aside_records);
+        }
         assert_eq!(recovery.faults, 0);
         writer.finish().expect("finish");
         assert_eq!(
@@ -173,13 +210,29 @@ fn rotated(settings: &ArchiveSettings, settings_later: &ArchiveSettings) {
     let files_before = files(&dir.path().join("archive")).len();
     assert!(files_before > 4, "{files_before}");
     let logged = positions[20];
+    let before: Vec<Vec<u8>> = warcs(dir.path())
+        .iter()
+        .map(|path| fs::read(path).expect("read"))
+        .collect();
     // In the middle of a file that was already closed.
     let (mut writer, recovery) = recover(dir.path(), settings_later.clone(), durable(&logged));
-    assert!(recovery.files_removed > 0 && recovery.removed_bytes > 0);
-    assert_eq!(
-        files(&dir.path().join("archive")).len(),
-        logged.file as usize + 1
-    );
+    assert_eq!(recovery.cut_bytes, 0, "all records are whole");
+    assert!(recovery.set_aside_files > 2 && recovery.set_aside_records > 20);
+    assert_eq!(warcs(dir.path()).len(), logged.file as usize + 1);
+    // Every byte is in one of the two places.
+    let later = &before[logged.file as usize + 1..];
+    let tail = &before[logged.file as usize][logged.end as usize..];
+    let aside: Vec<Vec<u8>> = set_aside(dir.path())
+        .into_iter()
+        .map(|(path, bytes)| {
+            assert!(verify(&path).expect("readable").is_sound());
+            bytes
+        })
+        .collect();
+    let expected = later.iter().map(Vec::as_slice).chain([tail]);
+    let expected: BTreeSet<&[u8]> = expected.filter(|bytes| !bytes.is_empty()).collect();
+    let found: BTreeSet<&[u8]> = aside.iter().map(Vec::as_slice).collect();
+    assert!(expected == found);
 
     let mut builder = builder_for(settings_later);
     let next = writer.append(&page(&mut builder, 21)).expect("append");
@@ -205,7 +258,7 @@ fn rotated(settings: &ArchiveSettings, settings_later: &ArchiveSettings) {
 
     // A finished archive is recovered without a change.
     let last = finished.files as u32 - 1;
-    let end = fs::metadata(&files(&dir.path().join("archive"))[last as usize])
+    let end = fs::metadata(&warcs(dir.path())[last as usize])
         .expect("a file")
         .len();
     let logged = Some(DurableEnd { file: last, end });
@@ -215,32 +268,99 @@ fn rotated(settings: &ArchiveSettings, settings_later: &ArchiveSettings) {
     assert_eq!(index_lines(dir.path()), lines);
 }
 
+/// A registry that knows nothing of what is archived: all of it is kept, and others' files are left alone. Whatever
+/// happens twice happens under another name.
 #[test]
-fn nothing_logged_starts_clean_but_not_over_much() {
+fn without_a_log_everything_is_set_aside() {
     let dir = tempdir();
-    crashed(dir.path(), 3, &ArchiveSettings::default());
-    fs::write(dir.path().join("archive/notes.txt"), "mine").expect("write");
-    fs::write(dir.path().join("archive/portolan-other.warc.gz"), "mine").expect("write");
-    let careful = ArchiveSettings {
-        discard_limit_bytes: 100,
+    let mut kept = Vec::new();
+    for round in 0..3_u64 {
+        crashed(dir.path(), 3, &ArchiveSettings::default());
+        let warc = warcs(dir.path()).remove(0);
+        kept.push(fs::read(warc).expect("read"));
+        fs::write(dir.path().join("archive/notes.txt"), "mine").expect("write");
+        fs::write(dir.path().join("archive/portolan-other.warc.gz"), "mine").expect("write");
+        let (writer, recovery) = recover(dir.path(), ArchiveSettings::default(), None);
+        assert_eq!((recovery.cut_bytes, recovery.set_aside_files), (0, 1));
+        assert_eq!(recovery.set_aside_records, 9, "{round}");
+        assert_eq!(writer.finish().expect("finish").entries, 0);
+        assert_eq!(warcs(dir.path()).len(), 2, "the others' files stay");
+        for file in warcs(dir.path()) {
+            fs::remove_file(file).expect("remove");
+        }
+    }
+    let mut aside: Vec<Vec<u8>> = set_aside(dir.path()).into_iter().map(|f| f.1).collect();
+    aside.sort();
+    kept.sort();
+    assert!(aside == kept);
+}
+
+/// Nothing in it was ever whole but what says whose file it is.
+#[test]
+fn a_file_without_a_whole_record_goes() {
+    let dir = tempdir();
+    let positions = crashed(dir.path(), 1, &ArchiveSettings::default());
+    let warc = warcs(dir.path()).remove(0);
+    let bytes = fs::read(&warc).expect("read");
+    for length in [0, 20, positions[0].offset, positions[0].offset + 40] {
+        fs::write(&warc, &bytes[..length as usize]).expect("write");
+        let (_, recovery) = recover(dir.path(), ArchiveSettings::default(), None);
+        assert_eq!((recovery.cut_bytes, recovery.set_aside_files), (length, 0));
+        assert!(!warc.exists() && set_aside(dir.path()).is_empty());
+    }
+}
+
+#[test]
+fn an_archive_belongs_to_one_crawl() {
+    let dir = tempdir();
+    claim_archive(dir.path(), "one").expect("a new archive");
+    claim_archive(dir.path(), "two").expect("without WARC files it is anybody's");
+    crashed(dir.path(), 1, &ArchiveSettings::default());
+    claim_archive(dir.path(), "two").expect("its own");
+    let said = claim_archive(dir.path(), "one")
+        .expect_err("another's")
+        .to_string();
+    assert!(said.contains("(two)") && said.contains("(one)"), "{said}");
+    fs::remove_file(dir.path().join("archive/crawl-id")).expect("remove");
+    let said = claim_archive(dir.path(), "two")
+        .expect_err("nobody's")
+        .to_string();
+    assert!(said.contains("archive/crawl-id is missing"), "{said}");
+}
+
+/// By names and lengths alone.
+#[test]
+fn files_that_are_missing_or_changed_are_noticed() {
+    let dir = tempdir();
+    let settings = ArchiveSettings {
+        rotate_bytes: 3_000,
         ..ArchiveSettings::default()
     };
-    let clock = Arc::new(ManualClock::at(AT_MS));
-    let refused = WarcWriter::recover(dir.path(), careful, None, &surt, clock, 7);
-    assert!(matches!(
-        refused,
-        Err(ArchiveError::TooMuchToDiscard { .. })
-    ));
-    assert_eq!(files(&dir.path().join("archive")).len(), 3);
-
-    let (writer, recovery) = recover(dir.path(), ArchiveSettings::default(), None);
-    assert_eq!(recovery.files_removed, 1);
-    assert_eq!(writer.finish().expect("finish").entries, 0);
+    let mut logged: BTreeMap<u32, u64> = BTreeMap::new();
+    for position in crashed(dir.path(), 20, &settings) {
+        logged.insert(position.file, position.end);
+    }
+    let logged: Vec<(u32, u64)> = logged.into_iter().collect();
+    let faults = |root: &Path| check_files(root, &settings.prefix, &logged).expect("a look");
+    assert_eq!(faults(dir.path()), []);
+    let paths = warcs(dir.path());
+    let bytes = fs::read(&paths[1]).expect("read");
+    fs::write(&paths[1], &bytes[1..]).expect("write");
+    fs::remove_file(&paths[0]).expect("remove");
+    let found = faults(dir.path());
+    assert_eq!(found.len(), 2);
+    assert_eq!((found[0].number, found[0].found), (0, None));
     assert_eq!(
-        files(&dir.path().join("archive")).len(),
-        2,
-        "the others' files stay"
+        (found[1].number, found[1].found),
+        (1, Some(logged[1].1 - 1))
     );
+    fs::write(&paths[1], [&bytes[..], b"more"].concat()).expect("write");
+    assert_eq!(faults(dir.path())[1].found, Some(logged[1].1 + 4));
+    // The last one is still written to.
+    let last = paths.last().expect("files");
+    let bytes = fs::read(last).expect("read");
+    fs::write(last, [&bytes[..], b"more"].concat()).expect("write");
+    assert_eq!(faults(dir.path()).len(), 2);
 }
 
 #[test]

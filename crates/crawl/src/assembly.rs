@@ -49,8 +49,13 @@ pub(crate) fn partitions(settings: &Settings) -> u16 {
     }
 }
 
-pub(crate) fn registry(settings: &Settings, partitions: u16, ids: Identities) -> RegistrySettings {
+pub(crate) fn registry(
+    settings: &Settings,
+    partitions: u16,
+    (ids, crawl_id): (Identities, u64),
+) -> RegistrySettings {
     RegistrySettings {
+        crawl_id,
         partitions,
         order: order(settings),
         ids,

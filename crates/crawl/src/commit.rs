@@ -176,6 +176,9 @@ impl Archivist {
         }
         if recorded {
             self.warc.sync()?;
+            // Whatever a log says is archived is known as a copy after a kill. A power cut may take what is known since
+            // the table was last synced: those payloads are stored in full once more.
+            self.seen.flush()?;
         }
         // Whoever is in a log by a claim: the claim comes first.
         self.shared.division.make_durable()?;

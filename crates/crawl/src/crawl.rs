@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use portolan_archive::{ContentSeen, DurableEnd, RecordBuilder, WarcWriter};
+use portolan_archive::{
+    ContentSeen, DurableEnd, RecordBuilder, WarcWriter, check_files, claim_archive,
+};
 use portolan_model::{
     CanonicalUrl, Canonicalizer, Clock, Identities, Link, LinkBatch, LinkKind, PartitionId,
     SystemClock, UrlKey,
@@ -19,6 +21,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::assembly;
 use crate::budget::{Budget, StoppedBy};
+use crate::check::surt;
 use crate::commit::{self, Archivist, DELIVERY_QUEUE, FINISHED_QUEUE, Finished};
 use crate::directory::{self, SETTINGS_FILE};
 use crate::division::Chosen;
@@ -30,6 +33,7 @@ use crate::metrics::{Metrics, Progress, process_cpu_seconds};
 use crate::network::Network;
 use crate::page::Workbench;
 use crate::politeness::Politeness;
+use crate::recovery::Recovered;
 use crate::report::Report;
 use crate::retry::{self, Retry};
 use crate::scope::Scope;
@@ -42,7 +46,7 @@ use crate::worker::{self, Gauges, WorkerPlan};
 /// The WARC files of a crawl, in its directory.
 pub const ARCHIVE_DIR: &str = "archive";
 /// Which payloads are archived already.
-const SEEN_DIR: &str = "seen";
+pub(crate) const SEEN_DIR: &str = "seen";
 /// What is known and what is due, in a crawl's directory.
 pub const REGISTRY_DIR: &str = "registry";
 
@@ -70,6 +74,7 @@ pub struct Crawl {
     gauges: Vec<Arc<Gauges>>,
     begun: Instant,
     resumed: bool,
+    recovered: Recovered,
     watcher: JoinHandle<Result<Report, CrawlError>>,
 }
 
@@ -81,11 +86,8 @@ impl Crawl {
 
     /// The settings that the crawl in `dir` ran with last.
     pub fn saved_settings(dir: &Path) -> Result<Settings, CrawlError> {
+        let text = directory::remembered_settings(dir)?;
         let path = dir.join(SETTINGS_FILE);
-        let text = std::fs::read_to_string(&path).map_err(|source| CrawlError::File {
-            path: path.clone(),
-            source,
-        })?;
         Settings::with_overrides(&text)
             .map_err(|e| CrawlError::Input(format!("{}: {e}", path.display())))
     }
@@ -98,6 +100,11 @@ impl Crawl {
     /// By what documents and hosts are known in the crawl in `dir`. A secret: it is not for printing.
     pub fn identities(dir: &Path) -> Result<Identities, CrawlError> {
         secret::read(dir)
+    }
+
+    /// Did the last run in `dir` end in order? Then the archive's index is merged.
+    pub fn has_ended(dir: &Path) -> bool {
+        Registry::is_closed(&dir.join(REGISTRY_DIR))
     }
 
     /// What makes two spellings of a URL one in the crawl in `dir`.
@@ -124,6 +131,7 @@ impl Crawl {
             let begun = Self::saved_settings(&plan.dir)?;
             let fixed = plan.settings.check_fixed(&begun);
             fixed.map_err(|e| CrawlError::Input(e.to_string()))?;
+            directory::refuse_without_registry(&plan.dir)?;
         }
         let ranker = assembly::ranker(&plan.settings, resumed.then_some(&*plan.dir))?;
         let chosen = Chosen::of(&plan.settings, resumed.then_some(&plan.dir))?;
@@ -151,7 +159,11 @@ impl Crawl {
             &dir.join(REGISTRY_DIR),
             &RegistrySettings {
                 retry_now: plan.retry.is_some(),
-                ..assembly::registry(&plan.settings, chosen.partitions(), ids)
+                ..assembly::registry(
+                    &plan.settings,
+                    chosen.partitions(),
+                    (ids, directory::new_crawl_id()?),
+                )
             },
             run_ms,
         )
@@ -162,9 +174,11 @@ impl Crawl {
         let Opened {
             logs,
             partitions,
-            archive_end,
+            archive_files,
+            crawl_id,
+            torn_log_bytes,
+            after_crash,
             seeds: known,
-            ..
         } = opened;
         let given_seeds = seeds.clone();
         let planted: HashSet<&str> = known.iter().map(String::as_str).collect();
@@ -179,12 +193,13 @@ impl Crawl {
                 .filter_map(|s| CanonicalUrl::from_canonical(s.clone()).ok()),
         );
 
-        let durable = archive_end.map(|(file, end)| DurableEnd { file, end });
-        let surt = |url: &str| {
-            CanonicalUrl::from_canonical(url.to_owned())
-                .map_or_else(|_| url.to_owned(), |u| u.surt())
-        };
-        let (warc, _) = WarcWriter::recover(
+        let durable = archive_files.last();
+        let durable = durable.map(|&(file, end)| DurableEnd { file, end });
+        if durable.is_none() || dir.join(ARCHIVE_DIR).is_dir() {
+            claim_archive(&dir, &format!("{crawl_id:016x}"))?;
+        }
+        let faults = check_files(&dir, &archive_settings.prefix, &archive_files)?;
+        let (warc, recovery) = WarcWriter::recover(
             &dir,
             archive_settings.clone(),
             durable,
@@ -192,6 +207,7 @@ impl Crawl {
             Arc::clone(&clock),
             record_seed(clock.now_ms(), 0),
         )?;
+        let recovered = Recovered::new((after_crash, torn_log_bytes), &recovery, &faults);
         let seen = ContentSeen::open(
             &dir.join(SEEN_DIR),
             archive_settings.seen_ram_bytes,
@@ -205,7 +221,8 @@ impl Crawl {
 
         let (finished, inbox) = mpsc::channel(FINISHED_QUEUE);
         let pages = partitions.iter().map(|p| p.stats().pages).sum();
-        let division = chosen.open(&dir, partitions.len() as u16)?;
+        let begun_before = partitions.iter().any(|p| p.applied() > 0);
+        let division = chosen.open(&dir, partitions.len() as u16, begun_before)?;
         let shared = Arc::new(Shared {
             division: Arc::new(division),
             ranker,
@@ -306,6 +323,7 @@ impl Crawl {
             begun,
             cpu_before,
             dir,
+            recovered: recovered.clone(),
         };
         let watcher = spawn("watcher", move || watcher.run())?;
         Ok(Self {
@@ -313,12 +331,18 @@ impl Crawl {
             gauges,
             begun,
             resumed,
+            recovered,
             watcher,
         })
     }
 
     pub fn is_resumed(&self) -> bool {
         self.resumed
+    }
+
+    /// What was found and done before the crawl went on.
+    pub fn recovered(&self) -> &Recovered {
+        &self.recovered
     }
 
     /// Finish what is under way, then stop.

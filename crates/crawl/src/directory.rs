@@ -7,15 +7,18 @@ use std::path::{Path, PathBuf};
 
 use portolan_model::CanonicalUrl;
 
+use crate::crawl::{ARCHIVE_DIR, REGISTRY_DIR};
 use crate::division::DIVISION_DIR;
 use crate::error::CrawlError;
+use crate::report::counted;
+use crate::sealed::{seal, unseal};
 use crate::secret::SECRET_FILE;
 use crate::settings::{FrontierOrder, Settings};
 
 /// The settings that a crawl runs with. A directory that has them holds a crawl.
 pub(crate) const SETTINGS_FILE: &str = "crawl.toml";
 /// Every seed that was ever given, one a line; the registry knows them once they are logged.
-const SEEDS_FILE: &str = "seeds.txt";
+pub(crate) const SEEDS_FILE: &str = "seeds.txt";
 /// The rank table that the crawl began with, where its order needs one.
 pub(crate) const RANKS_FILE: &str = "ranks";
 /// Ends the name of a file that is being written.
@@ -49,8 +52,49 @@ pub(crate) fn prepare(dir: &Path, resumed: bool) -> Result<PathBuf, CrawlError> 
             )));
         }
     }
-    std::fs::create_dir_all(dir).map_err(at)?;
+    make_dir(dir).map_err(at)?;
     Ok(dir.to_owned())
+}
+
+/// Makes a directory and those above it, and each one's name durable in its parent before anything relies on it.
+pub(crate) fn make_dir(dir: &Path) -> std::io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let parent = match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    make_dir(parent)?;
+    match std::fs::create_dir(dir) {
+        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => return Err(e),
+        _ => {}
+    }
+    std::fs::File::open(parent)?.sync_all()
+}
+
+/// A registry that is gone, with an archive that is there: a new one would know nothing of what is archived.
+pub(crate) fn refuse_without_registry(dir: &Path) -> Result<(), CrawlError> {
+    let registry = dir.join(REGISTRY_DIR);
+    let warcs = portolan_archive::count_warcs(dir)?;
+    if warcs == 0 || registry.join("meta").exists() {
+        return Ok(());
+    }
+    Err(CrawlError::Input(format!(
+        "{} is missing, but {} holds {}; put the registry back from a copy, or start anew in another directory",
+        registry.display(),
+        dir.join(ARCHIVE_DIR).display(),
+        counted(warcs as u64, "WARC file"),
+    )))
+}
+
+/// A number that no other registry has, by which registry and archive know that they belong together.
+pub(crate) fn new_crawl_id() -> Result<u64, CrawlError> {
+    getrandom::u64().map_err(|e| {
+        CrawlError::Internal(format!(
+            "the system gives no random numbers for the crawl's id: {e}"
+        ))
+    })
 }
 
 /// Make seeds and settings durable; the settings last, for they say that there is a crawl.
@@ -60,21 +104,40 @@ pub(crate) fn remember(
     settings: &Settings,
 ) -> Result<(), CrawlError> {
     let list: String = seeds.iter().map(|seed| format!("{seed}\n")).collect();
-    replace(dir, SEEDS_FILE, list.as_bytes())?;
+    replace(dir, SEEDS_FILE, seal(&list).as_bytes())?;
     let text = toml::to_string(settings).map_err(|e| CrawlError::Internal(e.to_string()))?;
-    replace(dir, SETTINGS_FILE, text.as_bytes())
+    replace(dir, SETTINGS_FILE, seal(&text).as_bytes())
+}
+
+/// The text of the settings that the crawl in `dir` ran with last.
+pub(crate) fn remembered_settings(dir: &Path) -> Result<String, CrawlError> {
+    let path = dir.join(SETTINGS_FILE);
+    let sealed = read(&path)?;
+    let text = unseal(
+        &sealed,
+        &path,
+        "; settings are changed by options or --config",
+    )?;
+    Ok(text.to_owned())
+}
+
+fn read(path: &Path) -> Result<String, CrawlError> {
+    let bytes = std::fs::read(path).map_err(|source| CrawlError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    // What is not text is told by the checksum.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 pub(crate) fn remembered_seeds(dir: &Path) -> Result<Vec<CanonicalUrl>, CrawlError> {
     let path = dir.join(SEEDS_FILE);
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(text
-            .lines()
-            .filter_map(|line| CanonicalUrl::from_canonical(line.to_owned()).ok())
-            .collect()),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(source) => Err(CrawlError::File { path, source }),
-    }
+    let sealed = read(&path)?;
+    let text = unseal(&sealed, &path, "; seeds are added on the command line")?;
+    Ok(text
+        .lines()
+        .filter_map(|line| CanonicalUrl::from_canonical(line.to_owned()).ok())
+        .collect())
 }
 
 /// Keep what the settings name beside them, so that the crawl can go on when it is gone.

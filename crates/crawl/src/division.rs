@@ -9,9 +9,11 @@ use portolan_model::{FixedSiteHash, PartitionId, Partitioner, UrlKey};
 use portolan_partition::{DSets, PartVector, Unit, Unlisted, VectorPartitioner};
 
 use crate::assembly;
-use crate::claims::ClaimFile;
-use crate::directory::replace;
+use crate::claims::{self, ClaimFile};
+use crate::directory::{make_dir, replace};
+
 use crate::error::CrawlError;
+use crate::sealed::{seal, unseal};
 use crate::settings::{
     MAX_PARTITIONS, PartitionMethod, PartitionSettings, Settings, UnlistedSites,
 };
@@ -107,7 +109,7 @@ impl Chosen {
         if matches!(self.source, Source::Hash) {
             return Ok(());
         }
-        std::fs::create_dir(&dir).map_err(|source| CrawlError::File {
+        make_dir(&dir).map_err(|source| CrawlError::File {
             path: dir.clone(),
             source,
         })?;
@@ -124,11 +126,16 @@ impl Chosen {
         }
         let text =
             toml::to_string(&self.settings).map_err(|e| CrawlError::Internal(e.to_string()))?;
-        replace(&dir, REMEMBERED_FILE, text.as_bytes())
+        replace(&dir, REMEMBERED_FILE, seal(&text).as_bytes())
     }
 
-    /// `partitions` is how many the registry has.
-    pub(crate) fn open(self, dir: &Path, partitions: u16) -> Result<Division, CrawlError> {
+    /// `partitions` is how many the registry has, `begun` whether anything is in its logs: then claims may be, too.
+    pub(crate) fn open(
+        self,
+        dir: &Path,
+        partitions: u16,
+        begun: bool,
+    ) -> Result<Division, CrawlError> {
         let dir = dir.join(DIVISION_DIR);
         let (unlisted, checksum) = match self.source {
             Source::Hash => {
@@ -158,7 +165,14 @@ impl Chosen {
         if unlisted == Unlisted::SiteHash {
             return Ok(Division::of(partitioner));
         }
-        let (file, claims) = ClaimFile::open(dir.join(CLAIMS_FILE))?;
+        let path = dir.join(CLAIMS_FILE);
+        if begun && !path.exists() {
+            return Err(CrawlError::Input(format!(
+                "{} is missing; restore the file from a copy",
+                path.display()
+            )));
+        }
+        let (file, claims) = ClaimFile::open(path)?;
         let partitioner = Arc::new(partitioner.with_claims(claims.into_iter()));
         Ok(Division {
             partitioner: Arc::clone(&partitioner) as Arc<dyn Partitioner>,
@@ -295,16 +309,37 @@ fn fits(settings: &Settings, path: &Path, parts: u16) -> Result<(), CrawlError> 
     Ok(())
 }
 
+/// Looks at each file that the division of the crawl in `dir` is kept in.
+pub(crate) fn check(settings: &Settings, dir: &Path) -> Vec<(PathBuf, Result<(), CrawlError>)> {
+    let home = dir.join(DIVISION_DIR);
+    if settings.partition.method == PartitionMethod::Hash {
+        return Vec::new();
+    }
+    let chosen = Chosen::of(settings, Some(&dir.to_owned()));
+    let mut found = vec![(home.join(REMEMBERED_FILE), chosen.map(|_| ()))];
+    let claims = home.join(CLAIMS_FILE);
+    if settings.partition.unlisted == UnlistedSites::Discoverer
+        && settings.partition.method == PartitionMethod::Vector
+    {
+        found.push((claims.clone(), claims::check(&claims)));
+    }
+    found
+}
+
 /// What the crawl in `dir` began with; `None` is by hash.
 fn remembered(dir: &Path) -> Result<Option<PartitionSettings>, CrawlError> {
     let path = dir.join(DIVISION_DIR).join(REMEMBERED_FILE);
-    match std::fs::read_to_string(&path) {
-        Ok(text) => toml::from_str(&text).map(Some).map_err(|_| {
-            CrawlError::Input(format!(
-                "{} is damaged; restore the file from a copy",
-                path.display()
-            ))
-        }),
+    match std::fs::read(&path) {
+        Ok(bytes) => {
+            let sealed = String::from_utf8_lossy(&bytes);
+            let text = unseal(&sealed, &path, "")?;
+            toml::from_str(text).map(Some).map_err(|_| {
+                CrawlError::Input(format!(
+                    "{} is damaged; restore the file from a copy",
+                    path.display()
+                ))
+            })
+        }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(CrawlError::File { path, source }),
     }

@@ -1,19 +1,20 @@
 //! The pipeline: joins the rooms with bounded queues. The only room that sees them all.
 //!
 //! Layout, in the order of a URL's way: `crawl` (open, start, close) with `directory` (what makes a
-//! directory a crawl) and `division` (who fetches what) with `claims`, `worker` (a thread with its partitions), `mapper` (names resolved ahead),
+//! directory a crawl) with `sealed` (files with checksums), `recovery` (what a start did), and `division` (who fetches what) with `claims`, `worker` (a thread with its partitions), `mapper` (names resolved ahead),
 //! `turn` (one host, a few URLs) with `request` and `body_watch`, `robots` (settled before any page), `page` (an answer becomes a
 //! visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
 //! `outages` (who is waited for), `retry` (what failed is asked for again).
 //! Beside them: `scope` (may a link be crawled), `politeness` (how long a host rests), `gate`
 //! (addresses shared by all workers), `network` (is it they or we?), `parking` (idle connections), `budget` (when to stop),
 //! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from),
-//! `bench` (parts of the way alone, to be measured).
+//! `check` (is all as it was written), `bench` (parts of the way alone, to be measured).
 
 mod assembly;
 pub mod bench;
 mod body_watch;
 mod budget;
+mod check;
 mod claims;
 mod commit;
 mod crawl;
@@ -30,6 +31,7 @@ mod outages;
 mod page;
 mod parking;
 mod politeness;
+mod recovery;
 pub mod report;
 mod request;
 mod retry;
@@ -37,6 +39,7 @@ mod retry_after;
 mod robots;
 mod scan;
 pub mod scope;
+mod sealed;
 mod secret;
 pub mod settings;
 mod shared;
@@ -45,9 +48,11 @@ mod watch;
 mod worker;
 
 pub use budget::StoppedBy;
+pub use check::{CheckedKind, Damaged, check, index_fault, surt};
 pub use crawl::{ARCHIVE_DIR, Crawl, Plan, REGISTRY_DIR, Seed};
 pub use error::CrawlError;
 pub use metrics::{Progress, peak_rss_bytes, process_cpu_seconds, thread_cpu_ns};
+pub use recovery::Recovered;
 pub use report::Report;
 pub use retry::Retry;
 pub use settings::Settings;

@@ -6,6 +6,7 @@ use std::fmt::{self, Write as _};
 use serde::Serialize;
 
 pub use crate::outages::{Waiting, WaitingHost};
+use crate::recovery::Recovered;
 
 /// Totals over all runs of a crawl directory, unless said otherwise.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -54,6 +55,8 @@ pub struct Report {
     pub reasons: BTreeMap<String, u64>,
     /// CPU seconds of this run by stage.
     pub stages: BTreeMap<String, f64>,
+    /// What this run found and did before it went on.
+    pub recovered: Recovered,
     /// Reasons in words, for people.
     #[serde(skip)]
     pub sentences: BTreeMap<String, &'static str>,
@@ -99,6 +102,7 @@ impl fmt::Display for Report {
         self.tell_outages(f)?;
         let files = counted(self.archive_files, "WARC file");
         writeln!(f, "  {files}, {}.", bytes(self.archive_bytes))?;
+        write!(f, "{}", self.recovered)?;
         let rate = self.pages_this_run as f64 / self.seconds.max(0.001);
         writeln!(
             f,

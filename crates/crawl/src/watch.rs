@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use crate::commit::Books;
 use crate::error::CrawlError;
 use crate::metrics::{peak_rss_bytes, process_cpu_seconds};
 use crate::outages::Left;
+use crate::recovery::Recovered;
 use crate::report::Report;
 use crate::shared::Shared;
 use crate::worker::Gauges;
@@ -35,6 +36,7 @@ pub(crate) struct Watcher {
     /// CPU time of the process before this crawl began.
     pub(crate) cpu_before: f64,
     pub(crate) dir: PathBuf,
+    pub(crate) recovered: Recovered,
 }
 
 impl Watcher {
@@ -58,7 +60,10 @@ impl Watcher {
         let (stats, left, archive) = close(partitions, books, self.shared.run_ms)?;
         let seconds = self.begun.elapsed().as_secs_f64();
         let cpu_seconds = process_cpu_seconds() - self.cpu_before;
-        let report = report(&self.shared, &stats, left, &archive, seconds, cpu_seconds);
+        let report = Report {
+            recovered: self.recovered,
+            ..report(&self.shared, &stats, left, &archive, seconds, cpu_seconds)
+        };
         save(&self.dir, &report)?;
         Ok(report)
     }
@@ -127,13 +132,17 @@ impl Watcher {
     }
 
     fn is_still(&self) -> bool {
-        self.shared.outstanding.load(Ordering::SeqCst) == 0
-            && self
-                .gauges
-                .iter()
-                .all(|gauges| gauges.idle.load(Ordering::SeqCst))
-            && self.shared.outstanding.load(Ordering::SeqCst) == 0
+        is_still(&self.shared.outstanding, &self.gauges)
     }
+}
+
+/// Nothing is to be folded, and since the last entry was, every worker has found that it has nothing to do.
+fn is_still(outstanding: &AtomicU64, gauges: &[Arc<Gauges>]) -> bool {
+    outstanding.load(Ordering::SeqCst) == 0
+        && gauges
+            .iter()
+            .all(|gauges| gauges.idle.load(Ordering::SeqCst))
+        && outstanding.load(Ordering::SeqCst) == 0
 }
 
 /// Last checkpoints, and everything durable.
@@ -216,6 +225,7 @@ fn report(
             .map(|r| (r.name().to_owned(), r.sentence()))
             .collect(),
         stages,
+        recovered: Recovered::default(),
     }
 }
 
@@ -224,4 +234,56 @@ fn save(dir: &std::path::Path, report: &Report) -> Result<(), CrawlError> {
     let text =
         serde_json::to_string_pretty(report).map_err(|e| CrawlError::Internal(e.to_string()))?;
     std::fs::write(&path, text + "\n").map_err(|source| CrawlError::File { path, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A worker that was idle folds an entry, which makes a URL due, and is held up before it looks at that.
+    #[test]
+    fn what_was_just_folded_ends_the_stillness() {
+        let (folded, outstanding) = (AtomicU64::new(0), AtomicU64::new(1));
+        let gauges = [Arc::new(Gauges::default()), Arc::new(Gauges::default())];
+        for worker in &gauges {
+            worker.idle.store(true, Ordering::SeqCst);
+        }
+        assert!(!is_still(&outstanding, &gauges));
+        gauges[0].note_folded(&folded, &outstanding, 1);
+        assert_eq!(outstanding.load(Ordering::SeqCst), 0);
+        assert!(!is_still(&outstanding, &gauges), "a URL is due");
+        gauges[0].idle.store(true, Ordering::SeqCst);
+        assert!(is_still(&outstanding, &gauges));
+    }
+
+    /// However the two threads meet: from the folding until the worker has looked, nobody takes it for idle.
+    #[test]
+    fn no_moment_of_folding_looks_still() {
+        const ROUNDS: u64 = 200_000;
+        let (folded, outstanding) = (AtomicU64::new(0), AtomicU64::new(0));
+        let gauges = [Arc::new(Gauges::default())];
+        gauges[0].idle.store(true, Ordering::SeqCst);
+        // Odd while something is due that the worker has not looked at.
+        let phase = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    outstanding.fetch_add(1, Ordering::SeqCst);
+                    phase.fetch_add(1, Ordering::SeqCst);
+                    gauges[0].note_folded(&folded, &outstanding, 1);
+                    phase.fetch_add(1, Ordering::SeqCst);
+                    gauges[0].idle.store(true, Ordering::SeqCst);
+                }
+            });
+            loop {
+                let before = phase.load(Ordering::SeqCst);
+                let still = is_still(&outstanding, &gauges);
+                let due = before % 2 == 1 && phase.load(Ordering::SeqCst) == before;
+                assert!(!(still && due), "it looked still in phase {before}");
+                if before == 2 * ROUNDS {
+                    break;
+                }
+            }
+        });
+    }
 }

@@ -96,6 +96,16 @@ pub(crate) struct Gauges {
     pub(crate) waits: AtomicBool,
 }
 
+impl Gauges {
+    /// Entries are folded, and what they made due is not looked at yet. `idle` is from before them: it is taken back
+    /// before they stop being outstanding, or for a moment nobody would seem to have anything to do.
+    pub(crate) fn note_folded(&self, folded: &AtomicU64, outstanding: &AtomicU64, count: u64) {
+        self.idle.store(false, Ordering::SeqCst);
+        folded.fetch_add(count, Ordering::SeqCst);
+        outstanding.fetch_sub(count, Ordering::SeqCst);
+    }
+}
+
 /// The body of a worker thread; gives its partitions back for the final checkpoint.
 pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
     let shared = Arc::clone(&plan.shared);
@@ -276,8 +286,8 @@ impl Worker {
             if count > 0 {
                 let fold = || partition.apply_all(own);
                 self.shared.metrics.sampled(Stage::Fold, fold)?;
-                self.shared.folded.fetch_add(count, Ordering::SeqCst);
-                self.shared.outstanding.fetch_sub(count, Ordering::SeqCst);
+                self.gauges
+                    .note_folded(&self.shared.folded, &self.shared.outstanding, count);
                 folded += count;
             }
         }

@@ -33,6 +33,7 @@ pub(crate) enum Command {
     Links(LinksArguments),
     #[command(subcommand)]
     Warc(WarcCommand),
+    Check(CheckArguments),
     Config(ConfigArguments),
     Simweb(SimwebArguments),
     Demo(DemoArguments),
@@ -131,6 +132,21 @@ pub(crate) enum ScopeArgument {
 /// How far a crawl is; works while it runs.
 #[derive(Args)]
 pub(crate) struct StatusArguments {
+    pub(crate) dir: PathBuf,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Read every file of a crawl and say what is sound and what is damaged.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan check crawl\n  \
+    portolan check crawl --json               # one JSON object for each kind of file\n\n\
+    Settings, logs, checkpoints, tables, WARC files and indexes are read to their ends and compared with their\n\
+    checksums and with each other. Nothing is changed. Do this before a backup, and after a disk made trouble.\n\n\
+    Exit code: 0 if everything is as it was written, 1 if something is damaged, 2 if there is no crawl or it is running.")]
+pub(crate) struct CheckArguments {
+    /// The crawl's directory
     pub(crate) dir: PathBuf,
     #[arg(long)]
     pub(crate) json: bool,

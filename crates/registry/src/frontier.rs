@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::vec;
 
-const ENTRIES: Shape = Shape {
+pub(crate) const ENTRIES: Shape = Shape {
     wide: true,
     value_bytes: Some(8),
 };

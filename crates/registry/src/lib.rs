@@ -13,12 +13,12 @@
 //!   remembered of hosts, and which is due when.
 //! - `files`: append-only files and immutable sorted tables, which everything above is kept in;
 //!   `manifest`: which of them make up the state. `merger`: the threads that write them.
-//! - `registry`: opening and recovery. `snapshot`: reading. `bench`: what it all costs.
+//! - `registry`: opening and recovery. `snapshot`: reading. `check`: looking for damage. `bench`: what it all costs.
 //!
 //! # On disk
 //!
 //! ```text
-//! meta                 format and number of partitions
+//! meta                 format, number of partitions, order of queues, id of the crawl
 //! lock                 the process that has the registry open; left behind by a crash
 //! p00/log/<seq>.log    segments of the log, deleted once a checkpoint holds what they say
 //! p00/manifest         the checkpoint: names and lengths of the files below, position in the log
@@ -41,6 +41,7 @@
 
 pub mod bench;
 mod by_id;
+mod check;
 mod error;
 mod files;
 mod frontier;
@@ -60,6 +61,7 @@ mod stats;
 mod texts;
 mod wire;
 
+pub use check::{Checked, Damage, RegistryCheck, check};
 pub use error::{RegistryError, Result};
 pub use hosts::{HostCounts, HostState};
 pub use log::{Delivery, Entry, Logs};

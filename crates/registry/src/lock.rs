@@ -56,6 +56,11 @@ impl DirLock {
         matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 
+    /// Is the registry open, or was it not closed?
+    pub(crate) fn is_left(dir: &Path) -> bool {
+        dir.join("lock").exists()
+    }
+
     pub(crate) fn after_crash(&self) -> bool {
         self.after_crash
     }

@@ -2,13 +2,14 @@
 //! pass on the forwards that a crash cut off.
 
 use crate::error::{At, RegistryError, Result};
-use crate::files::{replace_file, sync_dir};
+use crate::files::{make_dir, replace_file, sync_dir};
 use crate::lock::DirLock;
 use crate::log::{Durable, LogEnd, LogReader, Logs, cut_short};
 use crate::manifest::Manifest;
 use crate::merger::Mergers;
 use crate::partition::{AfterCrash, Opening, Partition};
 use crate::settings::{Limits, RegistrySettings};
+use crate::stats::Stats;
 use portolan_model::{Identities, Order, PartitionId};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs;
@@ -22,8 +23,9 @@ const META: &str = "meta";
 const META_HEAD: &str = "portolan registry 4, partitions ";
 /// Follows: the mark of the secret that its documents and hosts are known by.
 const META_MARK: &str = ", mark ";
-/// Follows where the order is not the default one.
 const META_ORDER: &str = ", order ";
+const META_CRAWL: &str = ", crawl ";
+const META_CHECKSUM: &str = ", checksum ";
 
 /// The way in; see `open`.
 pub struct Registry;
@@ -33,8 +35,12 @@ pub struct Registry;
 pub struct Opened {
     pub logs: Logs,
     pub partitions: Vec<Partition>,
-    /// The furthest end of the archive (file and offset) among all durable visits.
-    pub archive_end: Option<(u32, u64)>,
+    /// How far durable visits name each file of the archive, by the file's number. The last is where it ends.
+    pub archive_files: Vec<(u32, u64)>,
+    /// Which crawl the registry belongs to.
+    pub crawl_id: u64,
+    /// Bytes of half-written entries that a crash left at the logs' ends, and that are cut off now.
+    pub torn_log_bytes: u64,
     /// URLs that roots of the crawl's scope were named by, each once.
     pub seeds: Vec<String>,
     /// The last user of the registry did not close it.
@@ -47,13 +53,22 @@ impl Registry {
         DirLock::is_held(dir)
     }
 
+    /// Was it closed by its last user?
+    pub fn is_closed(dir: &Path) -> bool {
+        !DirLock::is_left(dir)
+    }
+
     /// Opens the registry in `dir`, or makes one there. `now_ms` is when: after a crash, hosts wait
     /// from then on.
     pub fn open(dir: &Path, settings: &RegistrySettings, now_ms: u64) -> Result<Opened> {
-        fs::create_dir_all(dir).at(dir)?;
+        make_dir(dir)?;
         let lock = Arc::new(DirLock::take(dir)?);
         let after_crash = lock.after_crash();
-        let partitions = settle_meta(dir, settings)?;
+        let Meta {
+            partitions,
+            crawl_id,
+            ..
+        } = settle_meta(dir, settings)?;
         let settings = &RegistrySettings {
             partitions,
             ..settings.clone()
@@ -62,7 +77,7 @@ impl Registry {
         let mut log_dirs = Vec::new();
         for id in 0..partitions {
             let log_dir = partition_dir(dir, id).join("log");
-            fs::create_dir_all(&log_dir).at(&log_dir)?;
+            make_dir(&log_dir)?;
             manifests.push(Manifest::read(&partition_dir(dir, id))?.unwrap_or_default());
             log_dirs.push(log_dir);
         }
@@ -92,6 +107,7 @@ impl Registry {
         };
         let (mut opened, ends) = open_all(manifests, open)?;
         refuse_cut_logs(&opened, &ends, &log_dirs)?;
+        let torn_log_bytes = ends.iter().map(|end| end.torn_bytes).sum();
         let segment_bytes = (settings.checkpoint_log_bytes / 4).clamp(1 << 12, 1 << 30);
         let mut logs = Logs::open(
             log_dirs.clone(),
@@ -102,8 +118,17 @@ impl Registry {
             lock,
         )?;
         pass_on_forwards(&mut logs, &mut opened, &log_dirs, &checkpointed)?;
+        for partition in &mut opened {
+            // A visit that waits to be looked up leaves its URL due. While a crawl runs, such a URL is in flight and
+            // not handed out again. After a replay nothing is in flight: it would be fetched once more.
+            partition.join_all_inline()?;
+        }
+        let mut stats = Stats::default();
+        opened.iter().for_each(|p| stats.add(&p.stats));
         Ok(Opened {
-            archive_end: opened.iter().filter_map(|p| p.stats.archive_end).max(),
+            archive_files: stats.archive_files,
+            crawl_id,
+            torn_log_bytes,
             seeds: all_seeds(&opened)?,
             logs,
             partitions: opened,
@@ -162,28 +187,16 @@ pub(crate) fn partition_dir(dir: &Path, id: u16) -> PathBuf {
 pub(crate) struct Meta {
     pub(crate) partitions: u16,
     pub(crate) order: Order,
+    pub(crate) crawl_id: u64,
     mark: u64,
 }
 
 impl Meta {
-    fn read(dir: &Path) -> Result<Self> {
+    pub(crate) fn read(dir: &Path) -> Result<Self> {
         let path = dir.join(META);
-        let text = fs::read_to_string(&path).at(&path)?;
-        let parse = |text: &str| {
-            let rest = text.trim_end().strip_prefix(META_HEAD)?;
-            let (rest, order) = rest
-                .split_once(META_ORDER)
-                .unwrap_or((rest, Order::default().name()));
-            let (number, mark) = rest.split_once(META_MARK)?;
-            Some(Self {
-                partitions: number.parse().ok().filter(|&number| number > 0)?,
-                order: Order::from_name(order)?,
-                mark: u64::from_str_radix(mark, 16)
-                    .ok()
-                    .filter(|number| format!("{number:016x}") == mark)?,
-            })
-        };
-        parse(&text).ok_or_else(|| {
+        let bytes = fs::read(&path).at(&path)?;
+        let text = std::str::from_utf8(&bytes).ok();
+        text.and_then(Self::parse).ok_or_else(|| {
             let what = "it does not describe a registry of this version of Portolan";
             RegistryError::corrupt(&path, 0, what)
         })
@@ -199,51 +212,66 @@ impl Meta {
         Ok(meta)
     }
 
-    fn write(&self, dir: &Path) -> Result<()> {
-        let Self {
-            partitions, mark, ..
-        } = self;
-        let order = match self.order {
-            Order::Backlinks => String::new(),
-            other => format!("{META_ORDER}{}", other.name()),
+    fn text(&self) -> String {
+        let (partitions, mark, order) = (self.partitions, self.mark, self.order.name());
+        let id = self.crawl_id;
+        let text = format!(
+            "{META_HEAD}{partitions}{META_MARK}{mark:016x}{META_ORDER}{order}{META_CRAWL}{id:016x}"
+        );
+        let crc = crc32fast::hash(text.as_bytes());
+        format!("{text}{META_CHECKSUM}{crc:08x}\n")
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (said, _) = text.split_once(META_CHECKSUM)?;
+        let (rest, id) = said.strip_prefix(META_HEAD)?.split_once(META_CRAWL)?;
+        let (rest, order) = rest.split_once(META_ORDER)?;
+        let (number, mark) = rest.split_once(META_MARK)?;
+        let meta = Self {
+            partitions: number.parse().ok().filter(|&number| number > 0)?,
+            order: Order::from_name(order)?,
+            crawl_id: u64::from_str_radix(id, 16).ok()?,
+            mark: u64::from_str_radix(mark, 16).ok()?,
         };
-        let text = format!("{META_HEAD}{partitions}{META_MARK}{mark:016x}{order}\n");
-        replace_file(dir, META, text.as_bytes())
+        (meta.text() == text).then_some(meta)
     }
 }
 
 /// The number of partitions and the order of queues are settled when a registry is made.
-fn settle_meta(dir: &Path, settings: &RegistrySettings) -> Result<u16> {
+fn settle_meta(dir: &Path, settings: &RegistrySettings) -> Result<Meta> {
     let path = dir.join(META);
-    let (partitions, order) = (settings.partitions, settings.order);
     if path.exists() {
         let known = Meta::of(dir, settings.ids)?;
-        if known.order != order {
+        if known.order != settings.order {
             return Err(RegistryError::Settings {
                 path: dir.to_path_buf(),
                 what: format!(
                     "its queues are sorted by {}, and cannot go on sorted by {}",
                     known.order.name(),
-                    order.name()
+                    settings.order.name()
                 ),
             });
         }
-        return Ok(known.partitions);
+        return Ok(known);
     }
-    if partitions == 0 {
+    if partition_dir(dir, 0).exists() {
+        // It is durable before there is any partition.
+        return Err(RegistryError::corrupt(&path, 0, "the file is missing"));
+    }
+    if settings.partitions == 0 {
         return Err(RegistryError::Settings {
             path,
             what: "a registry needs at least one partition".to_owned(),
         });
     }
-    let mark = settings.ids.mark();
-    Meta {
-        partitions,
-        order,
-        mark,
-    }
-    .write(dir)?;
-    Ok(partitions)
+    let meta = Meta {
+        partitions: settings.partitions,
+        order: settings.order,
+        crawl_id: settings.crawl_id,
+        mark: settings.ids.mark(),
+    };
+    replace_file(dir, META, meta.text().as_bytes())?;
+    Ok(meta)
 }
 
 /// Deletes what a crash left half-made.

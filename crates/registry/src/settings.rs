@@ -7,6 +7,8 @@ use portolan_model::{Identities, Order};
 /// Plain data; fixed while a registry is open. `partitions`, `order` and `ids` are fixed for its life.
 #[derive(Clone, Debug)]
 pub struct RegistrySettings {
+    /// Which crawl a registry that is made now belongs to. A registry that exists keeps its own.
+    pub crawl_id: u64,
     pub partitions: u16,
     /// What a host's queue is sorted by. Fixed for a registry's life, like `partitions`: its state was
     /// folded so.
@@ -39,6 +41,7 @@ pub struct RegistrySettings {
 impl Default for RegistrySettings {
     fn default() -> Self {
         Self {
+            crawl_id: 0,
             partitions: 4,
             order: Order::default(),
             ids: Identities::PUBLIC,

@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 
-const RECORDS: Shape = Shape {
+pub(crate) const RECORDS: Shape = Shape {
     wide: false,
     value_bytes: None,
 };

@@ -2,7 +2,7 @@
 //! files plus the log's tail, folded in RAM.
 
 use crate::error::{RegistryError, Result};
-use crate::files::{AppendFile, Merged};
+use crate::files::{AppendFile, Merged, read_piece};
 use crate::hosts::HostState;
 use crate::log::{Durable, LogReader, read_visit};
 use crate::manifest::Manifest;
@@ -357,35 +357,4 @@ impl Iterator for Graph<'_> {
             }
         }
     }
-}
-
-/// A number that tells the body's length, a checksum, the body. Returns where the next piece
-/// starts, and the body.
-fn read_piece(
-    file: &AppendFile,
-    offset: u64,
-    body_bytes: impl Fn(u64) -> u64,
-) -> Result<(u64, Vec<u8>)> {
-    const HEAD_BYTES: usize = 14;
-    let damaged = || RegistryError::corrupt(file.path(), offset, "a record has a bad checksum");
-    let mut bytes = Vec::new();
-    file.read(offset, HEAD_BYTES, &mut bytes)?;
-    let mut reader = Reader::new(&bytes);
-    let length = reader
-        .varint()
-        .map(&body_bytes)
-        .filter(|&length| length <= file.len())
-        .ok_or_else(damaged)?;
-    let crc = reader
-        .take(4)
-        .and_then(|crc| crc.try_into().ok())
-        .map(u32::from_le_bytes)
-        .ok_or_else(damaged)?;
-    let start = offset + (bytes.len() - reader.left()) as u64;
-    let mut body = Vec::new();
-    file.read(start, length as usize, &mut body)?;
-    if body.len() as u64 != length || crc32fast::hash(&body) != crc {
-        return Err(damaged());
-    }
-    Ok((start + length, body))
 }

@@ -1,7 +1,7 @@
 //! Counters of the fold: exact and cheap, the same however often the log is replayed.
 
 use crate::record::State;
-use crate::wire::{Reader, put_signed, put_varint};
+use crate::wire::{Reader, put_varint};
 use portolan_model::{ArchivePosition, Outcome, Reason, Visit};
 
 const REASONS: usize = 128;
@@ -29,8 +29,8 @@ pub struct Stats {
     pub by_status_class: [u64; 6],
     /// URLs by the reason that they are not due or visited, indexed by the reason's number.
     by_reason: Vec<u64>,
-    /// The furthest end of an archived answer: file and offset.
-    pub archive_end: Option<(u32, u64)>,
+    /// How far answers were archived in each file of the archive that has some, by the file's number.
+    pub archive_files: Vec<(u32, u64)>,
 }
 
 impl Default for Stats {
@@ -50,7 +50,7 @@ impl Default for Stats {
             body_bytes: 0,
             by_status_class: [0; 6],
             by_reason: vec![0; REASONS],
-            archive_end: None,
+            archive_files: Vec::new(),
         }
     }
 }
@@ -61,11 +61,17 @@ impl Stats {
     }
 
     pub fn add(&mut self, other: &Stats) {
-        let archive_end = self.archive_end.max(other.archive_end);
         for (sum, number) in self.numbers_mut().into_iter().zip(other.numbers()) {
             *sum += number;
         }
-        self.archive_end = archive_end;
+        for &(file, end) in &other.archive_files {
+            self.archived_up_to(file, end);
+        }
+    }
+
+    /// The furthest end of an archived answer: file and offset.
+    pub fn archive_end(&self) -> Option<(u32, u64)> {
+        self.archive_files.last().copied()
     }
 
     pub(crate) fn enter(&mut self, state: State, reason: u8) {
@@ -106,18 +112,38 @@ impl Stats {
     }
 
     pub(crate) fn archived(&mut self, at: &ArchivePosition) {
-        self.archive_end = self.archive_end.max(Some((at.file, at.end)));
+        self.archived_up_to(at.file, at.end);
+    }
+
+    /// Mostly in the last file.
+    fn archived_up_to(&mut self, file: u32, end: u64) {
+        match self.archive_files.last_mut() {
+            Some((last, known)) if *last == file => *known = end.max(*known),
+            Some((last, _)) if *last > file => {
+                let found = self
+                    .archive_files
+                    .binary_search_by_key(&file, |(file, _)| *file);
+                match found {
+                    Ok(at) => {
+                        let known = &mut self.archive_files[at].1;
+                        *known = end.max(*known);
+                    }
+                    Err(at) => self.archive_files.insert(at, (file, end)),
+                }
+            }
+            _ => self.archive_files.push((file, end)),
+        }
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         for number in self.numbers() {
             put_varint(out, number);
         }
-        put_signed(
-            out,
-            self.archive_end.map_or(-1, |(file, _)| i64::from(file)),
-        );
-        put_varint(out, self.archive_end.map_or(0, |(_, end)| end));
+        put_varint(out, self.archive_files.len() as u64);
+        for &(file, end) in &self.archive_files {
+            put_varint(out, u64::from(file));
+            put_varint(out, end);
+        }
     }
 
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Self> {
@@ -125,8 +151,11 @@ impl Stats {
         for number in stats.numbers_mut() {
             *number = reader.varint()?;
         }
-        let (file, end) = (reader.signed()?, reader.varint()?);
-        stats.archive_end = u32::try_from(file).ok().map(|file| (file, end));
+        for _ in 0..reader.varint()? {
+            stats
+                .archive_files
+                .push((reader.narrow()?, reader.varint()?));
+        }
         Some(stats)
     }
 

@@ -2,9 +2,10 @@
 //! found. A record points at its text.
 
 use crate::error::{RegistryError, Result};
-use crate::files::AppendFile;
+use crate::files::{AppendFile, Scan};
 use crate::wire::{Reader, put_bytes, put_u64, put_varint};
 use portolan_model::{DocId, Identities, LinkKind};
+use std::path::Path;
 
 /// Most texts are read with one call.
 const FIRST_READ_BYTES: usize = 256;
@@ -16,6 +17,8 @@ const MAX_BACK_BYTES: u64 = 1 << 20;
 const FROM_NONE: u8 = 0;
 const FROM_HERE: u8 = 1 << 4;
 const FROM_BACK: u8 = 2 << 4;
+/// No text: a checksum of all that follows the one before.
+const SEAL: u8 = 3 << 4;
 
 #[derive(Debug)]
 pub(crate) struct Texts {
@@ -37,7 +40,7 @@ pub(crate) struct Finding {
 impl Texts {
     pub(crate) fn new(file: AppendFile, ids: Identities) -> Self {
         Self {
-            file,
+            file: file.sealed_by(seal),
             ids,
             last_from: None,
         }
@@ -60,6 +63,7 @@ impl Texts {
     }
 
     pub(crate) fn append(&mut self, url: &str, finding: Finding) -> Result<u64> {
+        self.file.make_room()?;
         let last = self.last_from;
         let here = self.file.len();
         let (mode, back) = match (finding.from, last) {
@@ -139,6 +143,50 @@ impl Texts {
             "a URL's origin cannot be read",
         ))
     }
+}
+
+fn seal(buffer: &mut Vec<u8>) {
+    let crc = crc32fast::hash(buffer);
+    buffer.push(SEAL);
+    buffer.extend_from_slice(&crc.to_le_bytes());
+}
+
+/// Reads the texts from end to end; how many there are.
+pub(crate) fn scrub_texts(path: &Path, length: u64) -> Result<u64> {
+    let Some(mut scan) = Scan::open(path, length)? else {
+        return Ok(0);
+    };
+    let mut texts = 0;
+    let mut sealed_up_to = 0;
+    while !scan.is_at_end() {
+        let sum = scan.checksum();
+        let at = scan.offset();
+        match scan.byte()? & 0xf0 {
+            SEAL => {
+                if scan.word()? != sum {
+                    return Err(
+                        scan.damaged(sealed_up_to, "texts from here on have a bad checksum")
+                    );
+                }
+                sealed_up_to = scan.offset();
+                scan.restart();
+                continue;
+            }
+            FROM_NONE => {}
+            FROM_HERE => scan.skip(8)?,
+            FROM_BACK => scan.varint().map(|_| ())?,
+            _ => return Err(scan.damaged(at, "there is no text")),
+        }
+        scan.byte()?;
+        scan.varint()?;
+        let url_bytes = scan.varint()?;
+        scan.skip(url_bytes)?;
+        texts += 1;
+    }
+    if sealed_up_to != scan.offset() {
+        return Err(scan.damaged(sealed_up_to, "texts from here on have no checksum"));
+    }
+    Ok(texts)
 }
 
 fn parse(bytes: &[u8]) -> Option<(&str, Finding, usize)> {

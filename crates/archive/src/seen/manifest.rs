@@ -24,17 +24,17 @@ pub(super) struct Manifest {
 
 impl Manifest {
     pub fn load(dir: &Path) -> Result<Self, ArchiveError> {
+        let stored = Self::stored(dir)?;
+        Ok(stored.and_then(Result::ok).unwrap_or_default())
+    }
+
+    /// `None` if there is none, `Err` if it is damaged.
+    pub fn stored(dir: &Path) -> Result<Option<Result<Self, ()>>, ArchiveError> {
         let path = dir.join(NAME);
         match fs::read_to_string(&path) {
-            Ok(text) => Ok(Self::parse(&text).unwrap_or_default()),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::InvalidData
-                ) =>
-            {
-                Ok(Self::default())
-            }
+            Ok(text) => Ok(Some(Self::parse(&text).ok_or(()))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Some(Err(()))),
             Err(error) => Err(ArchiveError::io("read", &path)(error)),
         }
     }

@@ -5,14 +5,16 @@
 //! - `text`: append-only entries (digest, URL, time, archive position), each with its checksum.
 //! - `run`: sorted, immutable files of (fingerprint, offset in the text), searched on disk.
 //! - `manifest`: which runs there are and how much of the text they cover.
-//! - `table`: the newest entries in RAM, and the three together.
+//! - `table`: the newest entries in RAM, and the three together. `check`: looking for damage.
 
+mod check;
 mod manifest;
 mod merge;
 mod run;
 mod table;
 mod text;
 
+pub use check::{SeenCheck, check_seen};
 pub use merge::{MergeJob, MergedRun};
 pub use table::ContentSeen;
 

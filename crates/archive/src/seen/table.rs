@@ -5,7 +5,7 @@ use super::manifest::Manifest;
 use super::merge::{MergeJob, MergedRun};
 use super::run::{Run, RunWriter};
 use super::text::{Entry, MAX_URL_BYTES};
-use crate::append_file::AppendFile;
+use crate::append_file::{AppendFile, sync_dir};
 use crate::error::ArchiveError;
 use crate::settings::DurableEnd;
 use portolan_model::ArchivePosition;
@@ -42,6 +42,9 @@ impl ContentSeen {
         durable: Option<DurableEnd>,
     ) -> Result<Self, ArchiveError> {
         fs::create_dir_all(dir).map_err(ArchiveError::io("create", dir))?;
+        if let Some(parent) = dir.parent().filter(|path| !path.as_os_str().is_empty()) {
+            sync_dir(parent)?;
+        }
         if durable.is_none() {
             clear(dir)?;
         }

@@ -7,7 +7,7 @@ use crate::settings::DurableEnd;
 
 /// Longer URLs are not remembered; their copies are stored in full.
 pub(super) const MAX_URL_BYTES: usize = 64 << 10;
-const FIXED_BYTES: usize = 56;
+pub(super) const FIXED_BYTES: usize = 56;
 /// Read at once in the hope that the URL is short.
 const GUESSED_BYTES: usize = 256;
 
@@ -48,7 +48,7 @@ impl Entry {
         if !text.read_at(&mut bytes, offset).map_err(failed)? {
             return Ok(None);
         }
-        let url_bytes = u32::from_le_bytes(array(&bytes, 4)) as usize;
+        let url_bytes = url_bytes(&bytes);
         let length = FIXED_BYTES + url_bytes;
         if url_bytes > MAX_URL_BYTES || length as u64 > there {
             return Ok(None);
@@ -63,7 +63,8 @@ impl Entry {
         Ok(Self::decode(&bytes).map(|entry| (entry, length as u64)))
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    /// `bytes` are those of one entry, at least its fixed fields.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         if crc32fast::hash(&bytes[4..]) != u32::from_le_bytes(array(bytes, 0)) {
             return None;
         }
@@ -80,6 +81,11 @@ impl Entry {
             },
         })
     }
+}
+
+/// What the fixed fields of an entry say of its URL.
+pub(super) fn url_bytes(fixed: &[u8]) -> usize {
+    u32::from_le_bytes(array(fixed, 4)) as usize
 }
 
 /// `N` bytes from `at`; the caller has seen to it that there are as many.

@@ -55,6 +55,9 @@ pub(crate) fn drive(plan: Plan, mut display: Display) -> Result<Report, Failure>
     let crawl = Crawl::start(plan)?;
     if crawl.is_resumed() {
         display.say(&format!("Going on with the crawl in {}.", dir.display()));
+        for sentence in crawl.recovered().sentences() {
+            display.say(&sentence);
+        }
     }
     let mut heeded = 0;
     while !crawl.is_finished() {

@@ -10,6 +10,7 @@ mod bench_pages;
 mod bench_registry;
 mod bench_server;
 mod bench_stages;
+mod check;
 mod config;
 mod crawl;
 mod demo;
@@ -43,6 +44,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Why(arguments) => why::run(&arguments),
         Command::Links(arguments) => links::run(&arguments),
         Command::Warc(command) => warc::run(command),
+        Command::Check(arguments) => check::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Simweb(arguments) => simweb::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),

@@ -4,9 +4,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use portolan_archive::{Cat, IndexFaults, Part, Report, cat, check_index, list, verify};
-use portolan_crawl::ARCHIVE_DIR;
+use portolan_archive::{
+    Cat, IndexFaults, Part, Report, cat, check_files, check_index, check_merged_index, list,
+    verify_for_index,
+};
 use portolan_crawl::report::thousands;
+use portolan_crawl::{ARCHIVE_DIR, Crawl, index_fault, surt};
 use portolan_model::Canonicalizer;
 use serde_json::json;
 
@@ -36,8 +39,21 @@ pub(crate) fn run(command: WarcCommand) -> Result<ExitCode, Failure> {
 fn verify_all(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
     let mut sound = true;
     let mut out = inspect::lines();
+    for path in paths.iter().filter(|path| Crawl::exists(path)) {
+        for (file, what) in compare_with_log(path)? {
+            sound = false;
+            if json {
+                let findings = [json!({ "offset": 0, "fault": what })];
+                let value =
+                    json!({ "file": file, "sound": false, "faults": 1, "findings": findings });
+                inspect::write_json(&mut out, &value)?;
+            } else {
+                writeln!(out, "{}: {what}", file.display())?;
+            }
+        }
+    }
     for path in files(paths)? {
-        let report = verify(&path).map_err(Failure::failed)?;
+        let report = verify_for_index(&path, &surt).map_err(Failure::failed)?;
         let index = check_index(&report).map_err(Failure::failed)?;
         sound &= report.is_sound() && index.is_none();
         if json {
@@ -67,16 +83,28 @@ fn verify_all(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(!sound)))
 }
 
+/// What a crawl's archive as a whole lacks: files that visits were logged in, and the merged index of a crawl that has
+/// ended.
+fn compare_with_log(dir: &Path) -> Result<Vec<(PathBuf, String)>, Failure> {
+    let settings = Crawl::saved_settings(dir)?;
+    let logged = inspect::open(dir)?.stats().archive_files;
+    let faults = check_files(dir, &settings.archive.prefix, &logged).map_err(Failure::failed)?;
+    let mut found: Vec<_> = faults.iter().map(|f| (f.path.clone(), f.what())).collect();
+    if Crawl::has_ended(dir) {
+        let merged = check_merged_index(dir).map_err(Failure::failed)?;
+        found.extend(merged.map(|faults| (faults.path.clone(), told(&faults))));
+    }
+    Ok(found)
+}
+
 fn tell_index(out: &mut impl Write, index: &IndexFaults) -> std::io::Result<()> {
-    writeln!(
-        out,
-        "{}: does not fit it; {} records are missing, {} are not there, {} lines are broken, {} out of order. \
-         Delete it: the crawl makes it again when it goes on.",
-        index.path.display(),
-        thousands(index.missing),
-        thousands(index.surplus),
-        thousands(index.broken),
-        thousands(index.unsorted),
+    writeln!(out, "{}: {}", index.path.display(), told(index))
+}
+
+fn told(index: &IndexFaults) -> String {
+    format!(
+        "{}. Delete it: the crawl makes it again when it goes on.",
+        index_fault(index)
     )
 }
 

@@ -33,7 +33,12 @@ pub(crate) struct AppendFile {
     buffer_start: u64,
     /// Those who write; a reader's copy has none, and keeps what it appends in RAM.
     mergers: Option<Mergers>,
+    /// Ends each buffer that goes on its way.
+    seal: Option<Seal>,
 }
+
+/// Appends a piece to a buffer that tells whether what is before it in the buffer is whole.
+pub(crate) type Seal = fn(&mut Vec<u8>);
 
 #[derive(Debug)]
 struct Sent {
@@ -127,7 +132,17 @@ impl AppendFile {
             spare: Vec::new(),
             buffer_start: length,
             mergers,
+            seal: None,
         })
+    }
+
+    /// For pieces without checksums of their own: whoever reads the file from end to end finds one at the end of
+    /// each buffer's worth, and at the end of what a manifest knows.
+    pub(crate) fn sealed_by(self, seal: Seal) -> Self {
+        Self {
+            seal: Some(seal),
+            ..self
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -143,12 +158,18 @@ impl AppendFile {
         self.buffer.capacity() + self.spare.capacity() + sent.sum::<usize>()
     }
 
-    /// Appends one piece, written by `write`, and returns where it starts. A piece is never split
-    /// between buffers, or buffer and file.
-    pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<u64> {
+    /// After this, and before anything is appended, `len` is where the next piece starts.
+    pub(crate) fn make_room(&mut self) -> Result<()> {
         if self.buffer.len() >= BUFFER_BYTES {
             self.hand_over()?;
         }
+        Ok(())
+    }
+
+    /// Appends one piece, written by `write`, and returns where it starts. A piece is never split
+    /// between buffers, or buffer and file.
+    pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<u64> {
+        self.make_room()?;
         let offset = self.len();
         write(&mut self.buffer);
         Ok(offset)
@@ -208,6 +229,9 @@ impl AppendFile {
         };
         if self.buffer.is_empty() {
             return Ok(());
+        }
+        if let Some(seal) = self.seal {
+            seal(&mut self.buffer);
         }
         let spare = std::mem::take(&mut self.spare);
         let start = self.buffer_start;

@@ -7,12 +7,14 @@ mod cursor;
 mod filter;
 mod merge;
 mod paced;
+mod pieces;
 mod runs;
 mod table;
 
 pub(crate) use append::AppendFile;
 pub(crate) use cursor::Cursor;
 pub(crate) use merge::{Combining, MemorySource, MergeInput, Merged, number_of};
+pub(crate) use pieces::{Scan, put_piece, read_piece};
 pub(crate) use runs::{Kind, Run, Runs, RunsPlan, RunsWritten, look_up};
 pub(crate) use table::{Key, Shape, Table, TableWriter};
 
@@ -24,6 +26,15 @@ use std::path::Path;
 /// Makes the names in a directory durable.
 pub(crate) fn sync_dir(dir: &Path) -> Result<()> {
     File::open(dir).at(dir)?.sync_all().at(dir)
+}
+
+/// Makes a directory, and its name durable in its parent, before anything relies on it.
+pub(crate) fn make_dir(dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir).at(dir)?;
+    match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => sync_dir(parent),
+        _ => Ok(()),
+    }
 }
 
 /// Replaces a small file as a whole: after a crash it is the old one or the new one.

@@ -288,6 +288,15 @@ impl Table {
         low
     }
 
+    /// Reads all blocks; the first that is damaged is the error.
+    pub(crate) fn scrub(&self) -> Result<()> {
+        let mut block = Vec::new();
+        for number in 0..self.blocks() {
+            self.read_block(number, &mut block)?;
+        }
+        Ok(())
+    }
+
     pub(super) fn read_block(&self, block: usize, into: &mut Vec<u8>) -> Result<()> {
         let start = self.offsets[block];
         let end = self

@@ -5,4 +5,4 @@ mod table;
 
 pub(crate) use queue::HostQueue;
 pub use table::{HostCounts, HostState};
-pub(crate) use table::{HostTable, hosts_source};
+pub(crate) use table::{HostTable, STATES, hosts_source};

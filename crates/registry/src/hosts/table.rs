@@ -11,7 +11,7 @@ use portolan_model::{Pulse, RobotsRecord};
 use std::path::Path;
 use std::sync::Arc;
 
-const STATES: Shape = Shape {
+pub(crate) const STATES: Shape = Shape {
     wide: false,
     value_bytes: None,
 };

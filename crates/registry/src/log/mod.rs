@@ -11,5 +11,5 @@ pub use logs::{Delivery, Logs};
 
 pub(crate) use entry::{put_pulse, put_robots, read_pulse, read_robots};
 pub(crate) use logs::{Durable, one_per_destination};
-pub(crate) use segment::{LogEnd, LogReader, MAX_PAYLOAD_BYTES, cut_short};
+pub(crate) use segment::{LogEnd, LogReader, MAX_PAYLOAD_BYTES, cut_short, list_segments};
 pub(crate) use visit_codec::{put_visit, read_visit};

@@ -62,6 +62,8 @@ pub(crate) struct LogEnd {
     pub(crate) segment: Option<(PathBuf, u64)>,
     /// The last entry; 0 for none.
     pub(crate) seq: u64,
+    /// Bytes behind the last whole frame: what a crash cut off.
+    pub(crate) torn_bytes: u64,
 }
 
 impl LogReader {
@@ -90,6 +92,7 @@ impl LogReader {
             end: LogEnd {
                 segment: None,
                 seq: after_seq,
+                torn_bytes: 0,
             },
         })
     }
@@ -116,6 +119,7 @@ impl LogReader {
                         return Err(RegistryError::corrupt(&reader.path, reader.offset, what));
                     }
                     self.end.segment = Some((reader.path.clone(), reader.offset));
+                    self.end.torn_bytes = reader.file_bytes - reader.offset;
                     self.current = None;
                 }
                 Some((seq, _)) if seq < self.next_seq => {}

@@ -2,6 +2,7 @@
 //! when merges run.
 
 use crate::error::Result;
+use crate::files::put_piece;
 use crate::hosts::HostCounts;
 use crate::log::{Entry, put_visit};
 use crate::partition::{LINKS_TOGETHER, Partition};
@@ -9,7 +10,7 @@ use crate::record::{Record, State};
 use crate::sieve::{Act, Op};
 use crate::stats::is_request;
 use crate::texts::{Finding, host_name};
-use crate::wire::{put_bytes, put_u64, put_varint};
+use crate::wire::put_u64;
 use portolan_model::{
     DocId, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Verdict, Visit,
 };
@@ -96,8 +97,9 @@ impl Partition {
         self.arrivals += 1;
         self.stats.observations += 1;
         if link.kind.is_seed() {
+            let url = link.url.as_bytes();
             self.seeds
-                .append(|out| put_bytes(out, link.url.as_bytes()))?;
+                .append(|out| put_piece(out, url.len() as u64, url))?;
         }
         let op = Op {
             doc,
@@ -121,9 +123,7 @@ impl Partition {
         let at = self.visits.append(|out| {
             let mut body = Vec::with_capacity(160);
             put_visit(&mut body, visit);
-            put_varint(out, body.len() as u64);
-            out.extend_from_slice(&crc32fast::hash(&body).to_le_bytes());
-            out.extend_from_slice(&body);
+            put_piece(out, body.len() as u64, &body);
         })?;
         self.stats.visit(visit);
         let host = self.host_of(url);
@@ -165,9 +165,7 @@ impl Partition {
             for target in targets {
                 put_u64(&mut body, target.0);
             }
-            put_varint(out, targets.len() as u64);
-            out.extend_from_slice(&crc32fast::hash(&body).to_le_bytes());
-            out.extend_from_slice(&body);
+            put_piece(out, targets.len() as u64, &body);
         })?;
         Ok(())
     }

@@ -11,7 +11,7 @@ pub use turns::{Due, Turn};
 
 use crate::by_id::IdMap;
 use crate::error::{RegistryError, Result};
-use crate::files::AppendFile;
+use crate::files::{AppendFile, read_piece};
 use crate::frontier::Frontier;
 use crate::hosts::{HostQueue, HostState, HostTable};
 use crate::log::{Durable, Entry, MAX_PAYLOAD_BYTES};
@@ -22,7 +22,6 @@ use crate::settings::Limits;
 use crate::sieve::Sieve;
 use crate::stats::Stats;
 use crate::texts::Texts;
-use crate::wire::Reader;
 use portolan_model::{Identities, Order, PartitionId};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -308,18 +307,14 @@ impl Partition {
 
     /// All links of a kind that makes a seed, in order, repeats included.
     pub(crate) fn seeds(&self) -> Result<Vec<String>> {
-        let mut bytes = Vec::new();
         let mut seeds = Vec::new();
         let mut offset = 0;
         while offset < self.seeds.len() {
-            self.seeds.read(offset, usize::MAX, &mut bytes)?;
-            let reader = &mut Reader::new(&bytes);
-            while !reader.is_empty() {
-                seeds.push(reader.string().ok_or_else(|| {
-                    RegistryError::corrupt(self.seeds.path(), offset, "a seed cannot be read")
-                })?);
-            }
-            offset += bytes.len() as u64;
+            let (next, seed) = read_piece(&self.seeds, offset, |length| length)?;
+            seeds.push(String::from_utf8(seed).map_err(|_| {
+                RegistryError::corrupt(self.seeds.path(), offset, "a seed cannot be read")
+            })?);
+            offset = next;
         }
         Ok(seeds)
     }

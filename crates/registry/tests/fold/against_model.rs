@@ -16,6 +16,7 @@ use std::time::Duration;
 fn tiny(keep_log: bool, order: Order) -> RegistrySettings {
     RegistrySettings {
         ids: Identities::PUBLIC,
+        crawl_id: 7,
         partitions: PARTITIONS,
         order,
         memory_bytes: 60_000,
@@ -407,7 +408,7 @@ fn check_crashed(crawl: &Crawl, dir: &Path) -> usize {
             )
         })
         .collect();
-    let opened = Registry::open(dir, &tiny(false, crawl.web.order), 0).unwrap();
+    let mut opened = Registry::open(dir, &tiny(false, crawl.web.order), 0).unwrap();
     assert!(opened.after_crash);
     let mut model = new_model(crawl.web.order);
     for (id, &survived) in survived.iter().enumerate() {
@@ -432,6 +433,7 @@ fn check_crashed(crawl: &Crawl, dir: &Path) -> usize {
             }
         }
     }
+    hands_out_what_is_due(&mut opened.partitions, &model);
     drop(opened);
     compare(&Snapshot::open(dir, Identities::PUBLIC).unwrap(), &model);
     // Opening once more finds nothing left to recover.
@@ -439,6 +441,23 @@ fn check_crashed(crawl: &Crawl, dir: &Path) -> usize {
     drop(again);
     compare(&Snapshot::open(dir, Identities::PUBLIC).unwrap(), &model);
     recovered
+}
+
+/// From the first turn on: each URL that is due, once, and no other.
+fn hands_out_what_is_due(partitions: &mut [Partition], model: &[ModelPartition]) {
+    const LATE_MS: u64 = 1 << 50;
+    for (partition, model) in partitions.iter_mut().zip(model) {
+        let mut handed_out = 0;
+        while let Some(turn) = partition.begin_turn(LATE_MS).unwrap() {
+            while let Some(due) = partition.next_url(turn.host).unwrap() {
+                let state = model.urls[&due.doc.0].state;
+                assert_eq!(state, State::Due, "{} was handed out again", due.url);
+                handed_out += 1;
+            }
+            partition.end_turn(turn.host, turn.pulse).unwrap();
+        }
+        assert_eq!(handed_out, due_urls(model), "due URLs were not handed out");
+    }
 }
 
 /// How many entries are whole in the log, counted from the frames' own numbers.

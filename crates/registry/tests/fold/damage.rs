@@ -3,7 +3,7 @@
 use crate::model::{PARTITIONS, Random, Web, scratch};
 use portolan_model::{Identities, Order};
 use portolan_registry::{
-    Opened, Registry, RegistryError, RegistrySettings, Result, Snapshot, UrlFilter,
+    Damage, Opened, Registry, RegistryError, RegistrySettings, Result, Snapshot, UrlFilter, check,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -133,6 +133,100 @@ fn a_flipped_byte_anywhere_is_found_and_its_file_named() {
     }
     println!("{damaged} bytes flipped");
     assert_eq!(read_all(dir.path()).unwrap(), whole);
+}
+
+/// What a scrub finds.
+fn scrub(dir: &Path) -> Vec<Damage> {
+    check(dir, None)
+        .kinds
+        .into_iter()
+        .flat_map(|kind| kind.damage)
+        .collect()
+}
+
+/// The scrub reads what no reader would miss, too: each file, every byte of it that a manifest or the log names.
+#[test]
+fn the_scrub_finds_every_damage_and_changes_nothing() {
+    let dir = scratch();
+    make(dir.path());
+    assert_eq!(scrub(dir.path()), []);
+    let kinds = check(dir.path(), None).kinds;
+    assert!(kinds.iter().all(|kind| kind.files > 0), "{kinds:?}");
+    let mut random = Random(10);
+    let mut all = Vec::new();
+    files(dir.path(), &mut all);
+    let (mut flipped, mut torn) = (0, 0);
+    for path in all {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let bytes = fs::read(&path).unwrap();
+        if name == "lock" || name == "spill" || bytes.is_empty() {
+            continue;
+        }
+        for _ in 0..12 {
+            let at = random.below(bytes.len() as u64) as usize;
+            let mut bad = bytes.clone();
+            bad[at] ^= 1 << random.below(8);
+            fs::write(&path, &bad).unwrap();
+            let found = scrub(dir.path());
+            let torn_bytes: u64 = check(dir.path(), None)
+                .kinds
+                .iter()
+                .map(|kind| kind.torn_bytes)
+                .sum();
+            if torn_bytes > 0 {
+                // The last frames of a log: nothing says that they were ever whole.
+                assert!(name.ends_with(".log") && found.is_empty(), "{name} at {at}");
+                torn += 1;
+            } else {
+                assert_eq!(found[0].path, path, "flipped at {at}");
+                flipped += 1;
+            }
+            assert_eq!(fs::read(&path).unwrap(), bad);
+        }
+        fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+        assert!(!scrub(dir.path()).is_empty(), "{name} was cut");
+        fs::remove_file(&path).unwrap();
+        let found = scrub(dir.path());
+        // Without a checkpoint everything is made again from the log, if that is whole.
+        assert!(
+            !found.is_empty() || name == "manifest",
+            "{name} was removed"
+        );
+        fs::write(&path, &bytes).unwrap();
+    }
+    println!("{flipped} flips found, {torn} taken for torn tails");
+    assert!(flipped > 100 && torn < flipped / 10);
+    assert_eq!(scrub(dir.path()), []);
+}
+
+#[test]
+fn without_its_meta_a_registry_is_not_made_anew() {
+    let dir = scratch();
+    make(dir.path());
+    fs::remove_file(dir.path().join("meta")).unwrap();
+    let error = Registry::open(dir.path(), &settings(), 0).unwrap_err();
+    assert!(error.to_string().contains("the file is missing"), "{error}");
+}
+
+#[test]
+fn a_torn_tail_is_told() {
+    let dir = scratch();
+    make(dir.path());
+    let opened = Registry::open(dir.path(), &settings(), 0).unwrap();
+    assert_eq!((opened.torn_log_bytes, opened.after_crash), (0, true));
+    drop(opened);
+    let mut all = Vec::new();
+    files(dir.path(), &mut all);
+    let in_p01 = |path: &&PathBuf| path.to_str().unwrap().contains("p01/log");
+    let log = all.iter().rfind(in_p01).unwrap();
+    let mut bytes = fs::read(log).unwrap();
+    bytes.extend_from_slice(b"half a frame");
+    fs::write(log, bytes).unwrap();
+    let opened = Registry::open(dir.path(), &settings(), 0).unwrap();
+    assert_eq!(opened.torn_log_bytes, 12);
+    drop(opened);
+    let opened = Registry::open(dir.path(), &settings(), 0).unwrap();
+    assert_eq!(opened.torn_log_bytes, 0, "it was cut off");
 }
 
 #[test]

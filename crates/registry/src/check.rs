@@ -1,0 +1,270 @@
+//! The scrub: reads every file of a registry from end to end and compares what it finds with the checksums and the
+//! manifests. For a registry that nobody has open; changes nothing, and holds one file's index in RAM at a time.
+
+use crate::error::{RegistryError, Result};
+use crate::files::{Scan, Shape, Table};
+use crate::frontier::ENTRIES;
+use crate::hosts::STATES;
+use crate::lock::DirLock;
+use crate::log::{Entry, LogEnd, LogReader, cut_short, list_segments};
+use crate::manifest::Manifest;
+use crate::registry::{Meta, partition_dir};
+use crate::sieve::RECORDS;
+use crate::stats::Stats;
+use crate::texts::scrub_texts;
+use portolan_model::Identities;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What was found out about the files of one kind.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Checked {
+    /// The name of the files, or the first part of it.
+    pub kind: &'static str,
+    pub files: u64,
+    pub bytes: u64,
+    pub damage: Vec<Damage>,
+    /// Bytes that a crash left at the logs' ends. That is no damage: the next opening cuts them off.
+    pub torn_bytes: u64,
+}
+
+/// A file that does not hold what was written to it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Damage {
+    pub path: PathBuf,
+    /// The first damage that was found; what follows it in a file that only grows was not looked at.
+    pub offset: u64,
+    pub what: String,
+}
+
+impl Checked {
+    fn of(kind: &'static str) -> Self {
+        Self {
+            kind,
+            files: 0,
+            bytes: 0,
+            damage: Vec::new(),
+            torn_bytes: 0,
+        }
+    }
+
+    /// Looks at one file. What is wrong with it is noted; an error is one that ends all looking.
+    fn note(&mut self, path: &Path, looked: Result<()>) {
+        if let Ok(metadata) = fs::metadata(path) {
+            self.files += 1;
+            self.bytes += metadata.len();
+        }
+        if let Err(error) = looked {
+            self.damage.push(damage(path, error));
+        }
+    }
+}
+
+fn damage(path: &Path, error: RegistryError) -> Damage {
+    let (path, offset, what) = match error {
+        RegistryError::Corrupt { path, offset, what } => (path, offset, what),
+        RegistryError::Io { path, source } if source.kind() == io::ErrorKind::NotFound => {
+            (path, 0, "the file is missing".to_owned())
+        }
+        RegistryError::Io { path, source } => (path, 0, source.to_string()),
+        other => (path.to_path_buf(), 0, other.to_string()),
+    };
+    Damage { path, offset, what }
+}
+
+/// What a scrub of a registry came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RegistryCheck {
+    pub kinds: Vec<Checked>,
+    /// How far answers are archived in each file of the archive, by the file's number; `None` if that cannot be told,
+    /// because a log or a manifest is damaged.
+    pub archive_files: Option<Vec<(u32, u64)>>,
+    /// The last user of the registry closed it.
+    pub closed: bool,
+}
+
+/// Reads all of the registry in `dir`. `ids` is what it should have been made with, if that is known.
+pub fn check(dir: &Path, ids: Option<Identities>) -> RegistryCheck {
+    let mut meta = Checked::of("meta");
+    let known = match ids {
+        Some(ids) => Meta::of(dir, ids),
+        None => Meta::read(dir),
+    };
+    let partitions = known.as_ref().map_or(0, |meta| meta.partitions);
+    meta.note(&dir.join("meta"), known.map(|_| ()));
+    let mut kinds = Kinds::default();
+    let mut logs = Vec::new();
+    for id in 0..partitions {
+        logs.push(kinds.partition(&partition_dir(dir, id), usize::from(partitions)));
+    }
+    kinds.cut_logs(dir, &logs);
+    let is_whole = |kind: &Checked| kind.damage.is_empty();
+    let told = is_whole(&meta) && is_whole(&kinds.0[MANIFEST]) && is_whole(&kinds.0[LOG]);
+    let mut stats = Stats::default();
+    logs.iter().flatten().for_each(|log| stats.add(&log.stats));
+    let mut all = vec![meta];
+    all.extend(kinds.0);
+    RegistryCheck {
+        kinds: all,
+        archive_files: told.then_some(stats.archive_files),
+        closed: !DirLock::is_left(dir),
+    }
+}
+
+/// What a log holds, and what its partition knows of the others'.
+struct LogFound {
+    end: LogEnd,
+    /// What is archived is exact.
+    stats: Stats,
+    heard: Vec<u64>,
+}
+
+const MANIFEST: usize = 0;
+const LOG: usize = 1;
+const KNOWN: usize = 2;
+const DUE: usize = 3;
+const HOSTS_KIND: usize = 4;
+const URLS: usize = 5;
+const VISITS: usize = 6;
+const LINKS: usize = 7;
+const SEEDS: usize = 8;
+
+struct Kinds([Checked; 9]);
+
+impl Default for Kinds {
+    fn default() -> Self {
+        let names = [
+            "manifest", "log", "known", "due", "hosts", "urls", "visits", "links", "seeds",
+        ];
+        Self(names.map(Checked::of))
+    }
+}
+
+impl Kinds {
+    /// `None` if the log cannot be read to its end.
+    fn partition(&mut self, dir: &Path, partitions: usize) -> Option<LogFound> {
+        let manifest = Manifest::read(dir);
+        let path = dir.join("manifest");
+        let known = match &manifest {
+            Ok(manifest) => manifest.clone().unwrap_or_default(),
+            Err(_) => Manifest::default(),
+        };
+        let has_manifest = matches!(manifest, Ok(Some(_)));
+        self.0[MANIFEST].note(&path, manifest.map(|_| ()));
+        let found = self.log(&dir.join("log"), &known, partitions);
+        if !has_manifest {
+            // Without one no other file counts: all of them are made again from the log.
+            return found;
+        }
+        for (kind, runs, shape) in [
+            (KNOWN, &known.known_runs, RECORDS),
+            (DUE, &known.due_runs, ENTRIES),
+            (HOSTS_KIND, &known.host_runs, STATES),
+        ] {
+            for run in runs {
+                let path = dir.join(format!("{}-{run:08}.tbl", self.0[kind].kind));
+                let looked = scrub_table(&path, shape);
+                self.0[kind].note(&path, looked);
+            }
+        }
+        let urls = dir.join("urls");
+        let looked = scrub_texts(&urls, known.texts_bytes);
+        self.0[URLS].note(&urls, looked.map(|_| ()));
+        let plain: fn(u64) -> u64 = |length| length;
+        let targets: fn(u64) -> u64 = |targets| targets.saturating_add(1).saturating_mul(8);
+        for (kind, length, body_bytes) in [
+            (VISITS, known.visits_bytes, plain),
+            (LINKS, known.graph_bytes, targets),
+            (SEEDS, known.seeds_bytes, plain),
+        ] {
+            let path = dir.join(self.0[kind].kind);
+            let looked = scrub_pieces(&path, length, body_bytes);
+            self.0[kind].note(&path, looked);
+        }
+        found
+    }
+
+    fn log(&mut self, dir: &Path, manifest: &Manifest, partitions: usize) -> Option<LogFound> {
+        let kind = &mut self.0[LOG];
+        match list_segments(dir) {
+            Ok(segments) => segments
+                .iter()
+                .for_each(|(_, path)| kind.note(path, Ok(()))),
+            Err(error) => kind.damage.push(damage(dir, error)),
+        }
+        match read_log(dir, manifest, partitions) {
+            Ok(found) => {
+                kind.torn_bytes += found.end.torn_bytes;
+                Some(found)
+            }
+            Err(error) => {
+                kind.damage.push(damage(dir, error));
+                None
+            }
+        }
+    }
+
+    /// A log that is shorter than another partition knows it to have been.
+    fn cut_logs(&mut self, dir: &Path, logs: &[Option<LogFound>]) {
+        for (source, log) in logs.iter().enumerate() {
+            let Some(log) = log else { continue };
+            let heard = logs.iter().flatten().map(|other| other.heard[source]);
+            let heard = heard.max().unwrap_or(0);
+            if heard > log.end.seq {
+                let at_start = (partition_dir(dir, source as u16).join("log"), 0);
+                let (path, offset) = log.end.segment.clone().unwrap_or(at_start);
+                let what = cut_short(log.end.seq, heard);
+                self.0[LOG].damage.push(Damage { path, offset, what });
+            }
+        }
+    }
+}
+
+/// Every segment that is there, also those that a checkpoint has made superfluous.
+fn read_log(dir: &Path, manifest: &Manifest, partitions: usize) -> Result<LogFound> {
+    let first = list_segments(dir)?.first().map(|(first, _)| *first);
+    let after = first.map_or(manifest.seq, |first| {
+        first.saturating_sub(1).min(manifest.seq)
+    });
+    let mut heard = manifest.heard.clone();
+    heard.resize(partitions, 0);
+    let mut log = LogReader::open(dir, after)?;
+    let mut stats = manifest.stats.clone();
+    while let Some((_, entry)) = log.next()? {
+        match entry {
+            Entry::Links {
+                source: Some((source, seq)),
+                ..
+            } => {
+                if let Some(known) = heard.get_mut(usize::from(source.0)) {
+                    *known = seq.max(*known);
+                }
+            }
+            Entry::Visit { visit, .. } => visit.archive.iter().for_each(|at| stats.archived(at)),
+            Entry::Host { archive, .. } => archive.iter().for_each(|at| stats.archived(at)),
+            Entry::Links { source: None, .. } => {}
+        }
+    }
+    let end = log.end();
+    if end.seq < manifest.seq {
+        let (path, offset) = end.segment.clone().unwrap_or((dir.to_path_buf(), 0));
+        let what = cut_short(end.seq, manifest.seq);
+        return Err(RegistryError::corrupt(&path, offset, what));
+    }
+    Ok(LogFound { end, stats, heard })
+}
+
+fn scrub_table(path: &Path, shape: Shape) -> Result<()> {
+    Table::open(path.to_path_buf(), shape)?.scrub()
+}
+
+fn scrub_pieces(path: &Path, length: u64, body_bytes: fn(u64) -> u64) -> Result<()> {
+    let Some(mut scan) = Scan::open(path, length)? else {
+        return Ok(());
+    };
+    while !scan.is_at_end() {
+        scan.piece(body_bytes)?;
+    }
+    Ok(())
+}
