@@ -72,6 +72,12 @@ pub(crate) fn declared_by(prefix: &[u8], header: Option<&'static Encoding>) -> O
 
 /// The charset that `bytes` look like. `tld` (`jp`, `ru`) tips the scale between look-alikes.
 pub fn detect(bytes: &[u8], tld: Option<&str>, whole: bool) -> Charset {
+    detect_after(b"", bytes, tld, whole)
+}
+
+/// As [`detect`], for `bytes` that follow the ASCII text `before`. Of that its last two bytes matter: what
+/// a word begins with tells whether a byte can be one of its letters.
+pub(crate) fn detect_after(before: &[u8], bytes: &[u8], tld: Option<&str>, whole: bool) -> Charset {
     let found = |encoding| Charset {
         encoding,
         source: CharsetSource::Detected,
@@ -91,6 +97,8 @@ pub fn detect(bytes: &[u8], tld: Option<&str>, whole: bool) -> Charset {
     }
     // ISO-2022-JP is recognised by its escapes, whatever else the page holds.
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(before, false);
+    detector.feed(&bytes[..first], false);
     detector.feed(window, whole);
     let tld = tld.filter(|tld| tld.bytes().all(|b| b.is_ascii_lowercase()) && !tld.is_empty());
     found(detector.guess(tld.map(str::as_bytes), Utf8Detection::Deny))
@@ -162,6 +170,13 @@ mod tests {
         let (russian, _, _) = WINDOWS_1251.encode("Это русский текст без объявленной кодировки.");
         assert_eq!(of(&russian, None).0, "windows-1251");
         assert_eq!(of("naïve café".as_bytes(), None).0, "UTF-8");
+    }
+
+    #[test]
+    fn the_ascii_before_the_first_other_byte_counts() {
+        assert_eq!(of(b"gar\xe7on", None).0, "windows-1252");
+        // Without the letters before it, the same byte begins a word.
+        assert_eq!(of(b"\xe7on", None).0, "ISO-8859-4");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! RSS (0.9x, 1.0, 2.0) and Atom feeds as sources of links. Bytes in, links out; titles, dates and texts are not
-//! read, and links are not resolved, only told which base is in force.
+//! read. Links are resolved where an `xml:base` is in force, and only there.
 
 use quick_xml::events::BytesStart;
 use url::Url;
@@ -8,6 +8,9 @@ use crate::xml::{self, MAX_DEPTH, Value, XmlEvent, XmlPull};
 
 #[cfg(test)]
 mod tests;
+
+/// A longer `xml:base` does not count: each link below it would cost as much memory.
+const MAX_BASE_BYTES: usize = 2 * 1024;
 
 /// Bounds, and which links are wanted besides those of the items.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,10 +47,9 @@ pub enum FeedLinkKind {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FeedLink<'a> {
-    /// Trimmed, references resolved, not otherwise changed: it may be relative.
+    /// Trimmed, references resolved. Where an `xml:base` is in force, joined with it and so with the
+    /// feed's URL; elsewhere not otherwise changed, so that it may be relative to that URL.
     pub href: &'a str,
-    /// The `xml:base` in force, itself to be resolved against the feed's URL; `None`: that URL is it.
-    pub base: Option<&'a str>,
     pub kind: FeedLinkKind,
 }
 
@@ -64,13 +66,14 @@ pub struct FeedSummary {
     pub is_broken: bool,
 }
 
-/// Reports the links of a feed in their order.
+/// Reports the links of the feed at `url` in their order.
 ///
 /// An RSS item's page is its `link`; without one, its `guid` if that is an http(s) URL, even
 /// where `isPermaLink="false"` says that it need not be: a wrong guess costs a request, a missed item is
 /// lost. In RSS 1.0 `rdf:about` is the last resort. Atom: every `link` with `rel=alternate` or no `rel`.
 pub fn parse_feed(
     bytes: &[u8],
+    url: &str,
     limits: FeedLimits,
     sink: &mut dyn FnMut(FeedLink<'_>),
 ) -> FeedSummary {
@@ -85,6 +88,7 @@ pub fn parse_feed(
         sink,
         open: Vec::with_capacity(16),
         too_deep: 0,
+        url,
         bases: Vec::new(),
         item: None,
         value: Value::default(),
@@ -123,8 +127,10 @@ struct Scan<'s> {
     open: Vec<Node>,
     /// Elements open beyond [`MAX_DEPTH`].
     too_deep: usize,
-    /// Each `xml:base` in force, with the depth of its element.
-    bases: Vec<(usize, String)>,
+    /// The feed's own.
+    url: &'s str,
+    /// Each `xml:base` in force, joined with those around it, with the depth of its element.
+    bases: Vec<(usize, Url)>,
     item: Option<Item>,
     value: Value,
 }
@@ -305,28 +311,29 @@ impl Scan<'_> {
             return;
         }
         self.summary.links += 1;
+        let base = self.bases.last().map(|(_, base)| base);
+        let joined = base.and_then(|base| base.join(href).ok());
         (self.sink)(FeedLink {
-            href,
-            base: self.bases.last().map(|(_, base)| base.as_str()),
+            href: joined.as_ref().map_or(href, Url::as_str),
             kind,
         });
     }
 
-    /// A base inside a base is resolved against it; where the outer one is relative too, the inner one
-    /// stands alone.
+    /// A base inside a base is relative to it, and the outermost one to the feed's URL. One that cannot be
+    /// read is as good as none.
     fn push_base(&mut self, element: &BytesStart<'_>) {
         let Some(base) = xml::attribute(element, "xml:base") else {
             return;
         };
-        let outer = self
-            .bases
-            .last()
-            .and_then(|(_, outer)| Url::parse(outer).ok());
-        let base = match outer.and_then(|outer| outer.join(&base).ok()) {
-            Some(joined) => joined.into(),
-            None => base,
+        let joined = match self.bases.last() {
+            Some((_, outer)) => outer.join(&base),
+            None => Url::parse(self.url).and_then(|url| url.join(&base)),
         };
-        self.bases.push((self.open.len(), base));
+        if let Ok(joined) = joined
+            && joined.as_str().len() <= MAX_BASE_BYTES
+        {
+            self.bases.push((self.open.len(), joined));
+        }
     }
 
     /// Forgets the bases of elements that are no longer open.

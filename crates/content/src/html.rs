@@ -23,3 +23,4 @@ pub use links::{Element, Found, Role};
 #[doc(hidden)]
 pub use names::Tag;
 pub use page::{PageScanner, PageSummary, ScanOptions};
+pub use refresh::refresh_target;

@@ -11,7 +11,9 @@
 //!   digit, `-` or `_`, so `Foobot/2.1` names Foobot. (The RFC has no digits; real tokens do.)
 //! - Records that are not `Allow` or `Disallow` never end a group's list of agents. `Crawl-delay` holds
 //!   for the agents named above it in the group; of several that concern us the longest holds.
-//! - A path without its leading `/` gets one, and of a whole URL only the path counts.
+//! - A path without its leading `/` gets one. A whole URL counts by its path where it names the site that
+//!   the file is for, and not at all where it names another one: `Disallow: https://other.example/` says
+//!   nothing of our pages. The scheme does not matter, since sites that moved to https kept their lines.
 //! - In a query `%3A` and `%2F` equal `:` and `/`, as in the RFC's second example of encodings; in a
 //!   path they do not.
 //! - Rules and delays above the first `User-agent` line concern nobody.
@@ -55,9 +57,22 @@ pub struct RobotsVerdict {
 
 impl Robots {
     /// Reads the rules that concern `product_token`: those of all groups that name it, else those of
-    /// all groups that name `*`, else none.
+    /// all groups that name `*`, else none. `origin` (`https://example.org`, `http://[::1]:8080`) is the one
+    /// that the rules are for, wherever a redirect led to: a rule that is a whole URL of another site is
+    /// not taken.
+    pub fn parse_for(bytes: &[u8], product_token: &str, origin: &str) -> Robots {
+        Robots::read(bytes, product_token, Some(origin))
+    }
+
+    /// As [`Robots::parse_for`] where no origin is known, as with a compact form: of a whole URL the path
+    /// counts, whatever site it names.
     pub fn parse(bytes: &[u8], product_token: &str) -> Robots {
+        Robots::read(bytes, product_token, None)
+    }
+
+    fn read(bytes: &[u8], product_token: &str, origin: Option<&str>) -> Robots {
         let text = readable_text(bytes);
+        let site = origin.and_then(|origin| normal::Site::of(origin.as_bytes()));
         let our_token = lines::product_token(product_token.as_bytes());
 
         let mut ours = Gathered::default();
@@ -82,8 +97,10 @@ impl Robots {
                 }
                 Record::Rule { allow, path } => {
                     in_agents = false;
-                    ours.rule(allow, path);
-                    everyones.rule(allow, path);
+                    if site.as_ref().is_none_or(|site| site.is_meant_by(path)) {
+                        ours.rule(allow, path);
+                        everyones.rule(allow, path);
+                    }
                 }
                 Record::CrawlDelay(value) => {
                     if let Some(delay) = lines::delay(value) {

@@ -6,6 +6,15 @@ use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use portolan_content::charset::CharsetSource;
 use portolan_content::html::{PageScanner, ScanOptions};
 
+/// However the page is cut, the letters before the first other byte count.
+#[test]
+fn detection_sees_the_ascii_before() {
+    let page = b"<title>Le gar\xe7on</title>";
+    for step in [1, 2, 3, 12, page.len()] {
+        assert_eq!(scan(page, step), "windows-1252", "in pieces of {step}");
+    }
+}
+
 #[test]
 fn html5lib_encoding_tests() {
     let Some(folder) = conformance::folder("html/encoding") else {

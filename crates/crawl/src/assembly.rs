@@ -30,6 +30,8 @@ pub(crate) fn canonical(settings: &Settings) -> CanonicalSettings {
             .urls
             .drop_parameters_with_session_value
             .clone(),
+        drop_parameters_beside: settings.urls.drop_parameters_beside.clone(),
+        drop_session_segments: settings.urls.drop_session_segments,
         drop_semicolon_parameters: settings.urls.drop_semicolon_parameters.clone(),
     }
 }

@@ -90,6 +90,8 @@ impl Extractor {
             score: 0,
             charset: self.facts.charset.unwrap_or(UTF_8),
             nofollow: self.facts.directives.nofollow,
+            hops: 0,
+            max_sitemap_depth: u8::MAX,
         };
         let scope = self
             .scope

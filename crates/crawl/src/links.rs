@@ -20,6 +20,9 @@ use crate::scope::Scope;
 const USUAL_URL_BYTES: usize = 56;
 const USUAL_FORWARDS: usize = 8;
 
+/// Of the links of a page beyond its limit, this many are remembered, so that those named again count once.
+const LEFT_OUT_REMEMBERED: usize = 50_000;
+
 /// Raw links of one page, distinct, in the order found. Reused from page to page.
 #[derive(Debug, Default)]
 pub(crate) struct RawLinks {
@@ -27,6 +30,8 @@ pub(crate) struct RawLinks {
     spans: Vec<Span>,
     seen: HashSet<u64, NoHash>,
     max_links: usize,
+    /// Links beyond `max_links`.
+    left_out: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -44,15 +49,25 @@ impl RawLinks {
         self.spans.clear();
         self.seen.clear();
         self.max_links = max_links;
+        self.left_out = 0;
+    }
+
+    /// How many links were not taken because there were too many.
+    pub(crate) fn left_out(&self) -> u32 {
+        self.left_out
     }
 
     /// Take a link unless the page named it before, or it cannot be crawled anyway.
     pub(crate) fn push(&mut self, href: &str, kind: LinkKind, nofollow: bool) {
-        if self.spans.len() >= self.max_links || !portolan_model::url::is_crawlable_href(href) {
+        if !portolan_model::url::is_crawlable_href(href) {
             return;
         }
         // A link that is also given without nofollow may be followed: the two are kept apart.
         let mark = xxh3_64(href.as_bytes()) ^ u64::from(nofollow);
+        if self.spans.len() >= self.max_links {
+            self.leave_out(mark);
+            return;
+        }
         if !self.seen.insert(mark) {
             return;
         }
@@ -64,6 +79,15 @@ impl RawLinks {
             kind,
             nofollow,
         });
+    }
+
+    fn leave_out(&mut self, mark: u64) {
+        let is_new = if self.seen.len() < self.max_links + LEFT_OUT_REMEMBERED {
+            self.seen.insert(mark)
+        } else {
+            !self.seen.contains(&mark)
+        };
+        self.left_out = self.left_out.saturating_add(u32::from(is_new));
     }
 
     fn len(&self) -> usize {
@@ -154,6 +178,9 @@ pub(crate) struct Page<'a> {
     pub(crate) charset: &'static Encoding,
     /// The page asks that none of its links be followed.
     pub(crate) nofollow: bool,
+    /// Redirects and sitemap indexes in a row that led to it.
+    pub(crate) hops: u8,
+    pub(crate) max_sitemap_depth: u8,
 }
 
 /// Turns raw links into batches. Reused from page to page.
@@ -227,7 +254,16 @@ impl LinkSorter {
                 url: url.as_str(),
                 host_name: url.host(),
             };
-            let verdict = scope.verdict(&url, depth, kind, nofollow || page.nofollow);
+            // Only an index names sitemaps. They are counted in a row, so that indexes of indexes end.
+            let hops = match kind {
+                LinkKind::Sitemap => page.hops.saturating_add(1),
+                _ => 0,
+            };
+            let verdict = if hops > page.max_sitemap_depth {
+                Verdict::Exclude(Reason::SitemapDepth)
+            } else {
+                scope.verdict(&url, depth, kind, nofollow || page.nofollow)
+            };
             let verdict = ranked(self.ranker.as_ref(), key, verdict);
             if matches!(verdict, Verdict::Crawl { .. }) && host != page.host {
                 self.names.offer(host, url.host());
@@ -240,7 +276,7 @@ impl LinkSorter {
                     url: url.as_str(),
                     kind,
                     depth,
-                    hops: 0,
+                    hops,
                     verdict,
                 },
             );
@@ -336,5 +372,28 @@ impl std::hash::Hasher for Identity {
 
     fn write_u64(&mut self, key: u64) {
         self.0 = key;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_beyond_the_limit_are_counted_once_each() {
+        let mut raw = RawLinks::default();
+        raw.clear(2);
+        for href in ["/a", "/b", "/a", "mailto:x", "/c", "/c", "/d", "/b", "#e"] {
+            raw.push(href, LinkKind::Anchor, false);
+        }
+        assert_eq!((raw.len(), raw.left_out()), (2, 2));
+        raw.clear(1);
+        assert_eq!(raw.left_out(), 0);
+        // What is remembered of them is bounded.
+        for n in 0..=LEFT_OUT_REMEMBERED + 10 {
+            raw.push(&n.to_string(), LinkKind::Anchor, false);
+        }
+        assert_eq!(raw.left_out() as usize, LEFT_OUT_REMEMBERED + 10);
+        assert_eq!(raw.seen.len(), 1 + LEFT_OUT_REMEMBERED);
     }
 }

@@ -57,7 +57,7 @@ pub(crate) const STAGES: [(Stage, &str); 7] = [
 pub(crate) struct Metrics {
     pub(crate) pages: AtomicU64,
     pub(crate) requests: AtomicU64,
-    /// Bytes received in bodies.
+    /// Bytes received in answers, heads and framing included.
     pub(crate) wire_bytes: AtomicU64,
     /// Requests that got no answer, or an error.
     pub(crate) errors: AtomicU64,

@@ -9,13 +9,13 @@ use encoding_rs::UTF_8;
 use memchr::memmem;
 use portolan_archive::{Capture, PageFacts, RecordBuilder};
 use portolan_content::{
-    Directives, DocumentKind, FeedLimits, Fingerprint, MimeType, SitemapLimits, is_gzip, kind_of,
-    parse_feed, parse_sitemap,
+    Directives, DocumentKind, FeedLimits, Fingerprint, MimeType, SitemapLimits,
+    html::refresh_target, is_gzip, kind_of, parse_feed, parse_sitemap,
 };
 use portolan_model::{
     CanonicalUrl, Canonicalizer, DocId, Link, LinkKind, Outcome, PartitionId, Reason, UrlKey, Visit,
 };
-use portolan_net::{Decoder, Response, Version};
+use portolan_net::{Decoder, Oddity, Response, Version};
 use portolan_registry::Due;
 
 use crate::commit::{Copyable, Record};
@@ -181,6 +181,8 @@ impl Workbench {
             }
         }
         let facts = metrics.sampled(Stage::Scan, || self.read(settings, fetched, mime, &body));
+        self.read_refresh(fetched.url, response);
+        visit.links_left_out = self.raw.left_out();
         if settings.robots.meta {
             directives |= facts.directives;
         }
@@ -203,6 +205,8 @@ impl Workbench {
                 score: fetched.due.score,
                 charset: facts.charset.unwrap_or(UTF_8),
                 nofollow: directives.nofollow,
+                hops: fetched.due.hops,
+                max_sitemap_depth: settings.robots.max_sitemap_depth,
             };
             let scope = shared
                 .scope
@@ -221,6 +225,18 @@ impl Workbench {
             visit.outcome = Outcome::Excluded(Reason::NoArchive);
         }
         links
+    }
+
+    /// A `Refresh` header leads on as the META of that name does. It is older than the page's BASE.
+    fn read_refresh(&mut self, url: &CanonicalUrl, response: &Response) {
+        let Some(value) = response.header_url("refresh") else {
+            return;
+        };
+        if let Some(target) = refresh_target(&value)
+            && let Ok(target) = self.canonicalizer.resolve(url, target)
+        {
+            self.raw.push(target.as_str(), LinkKind::Refresh, false);
+        }
     }
 
     /// Raw links by the parser that fits the document.
@@ -251,8 +267,12 @@ impl Workbench {
             DocumentKind::Html => return self.html.read(raw, fetched.url, mime, body),
             DocumentKind::Sitemap if settings.robots.sitemaps => {
                 // As many as a sitemap may have, which is more than there are on any page.
-                let limits = SitemapLimits::default();
-                raw.clear(limits.max_entries);
+                raw.clear(SitemapLimits::default().max_entries);
+                // What is beyond that is read too, so that it can be counted.
+                let limits = SitemapLimits {
+                    max_entries: usize::MAX,
+                    ..SitemapLimits::default()
+                };
                 parse_sitemap(body, limits, &mut |entry| {
                     let kind = if entry.is_index {
                         LinkKind::Sitemap
@@ -263,7 +283,11 @@ impl Workbench {
                 });
             }
             DocumentKind::Feed if settings.content.feeds => {
-                parse_feed(body, FeedLimits::default(), &mut |link| {
+                let limits = FeedLimits {
+                    max_links: usize::MAX,
+                    ..FeedLimits::default()
+                };
+                parse_feed(body, fetched.url.as_str(), limits, &mut |link| {
                     raw.push(link.href, LinkKind::Feed, false);
                 });
             }
@@ -280,13 +304,12 @@ impl Workbench {
         visit: &mut Visit,
     ) -> PageLinks {
         let none = PageLinks::none(Some(fetched.due.doc));
-        let Some(location) = response.header("location") else {
+        let Some(location) = response.header_url("location") else {
             if visit.status != 304 {
                 visit.outcome = Outcome::Failed(Reason::BadRedirect);
             }
             return none;
         };
-        let location = String::from_utf8_lossy(location);
         let Ok(target) = self.canonicalizer.resolve(fetched.url, &location) else {
             visit.outcome = Outcome::Failed(Reason::BadRedirect);
             return none;
@@ -316,6 +339,8 @@ impl Workbench {
             score: fetched.due.score,
             charset: UTF_8,
             nofollow: false,
+            hops: fetched.due.hops,
+            max_sitemap_depth: shared.settings.robots.max_sitemap_depth,
         };
         let scope = shared
             .scope
@@ -392,6 +417,7 @@ impl Workbench {
         ip: IpAddr,
         at_ms: u64,
     ) -> Record {
+        let oddities: Vec<&'static str> = response.oddities.iter().map(Oddity::name).collect();
         let capture = Capture {
             url: url.as_str(),
             surt: &url.surt(),
@@ -407,6 +433,7 @@ impl Workbench {
             truncated: response.truncated,
             facts: PageFacts {
                 fetch_ms: response.timings.total_ms,
+                oddities: &oddities,
                 ..PageFacts::default()
             },
         };
@@ -455,8 +482,7 @@ impl Workbench {
 /// The body as a reader sees it, cut at `max_bytes`. A broken stream gives what came before the
 /// break.
 pub(crate) fn decode_body(response: &Response, max_bytes: usize) -> Cow<'_, [u8]> {
-    let encoding = response.header_str("content-encoding").unwrap_or("");
-    Decoder::decode_body(encoding, &response.body, max_bytes as u64).0
+    Decoder::decode_answer(&response.head, &response.body, max_bytes as u64).0
 }
 
 fn visit_of(fetched: &Fetched<'_>, response: &Response, mime: Option<&MimeType>) -> Visit {

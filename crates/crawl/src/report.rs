@@ -24,6 +24,9 @@ pub struct Report {
     /// Documents whose payload was archived before, under another URL.
     pub duplicates: u64,
     pub redirects: u64,
+    /// Documents with more links than `content.max_links`, and how many links of theirs were left out.
+    pub pages_over_links: u64,
+    pub links_left_out: u64,
     pub hosts: u64,
     /// Of this run.
     pub seconds: f64,
@@ -49,6 +52,8 @@ pub struct Report {
     pub pages_this_run: u64,
     /// Requests sent in this run, robots.txt included.
     pub requests_this_run: u64,
+    /// Bytes received in this run, with heads, robots.txt, and whatever bodies are packed in.
+    pub wire_bytes_this_run: u64,
     pub archive_files: u64,
     pub archive_bytes: u64,
     /// Why URLs failed or were excluded, by reason.
@@ -98,6 +103,14 @@ impl fmt::Display for Report {
         for (reason, count) in &self.reasons {
             let sentence = self.sentences.get(reason).copied().unwrap_or("");
             writeln!(f, "    {:>10}  {reason}: {sentence}", thousands(*count))?;
+        }
+        if self.links_left_out > 0 {
+            writeln!(
+                f,
+                "  {} beyond content.max_links, on {}, left out.",
+                counted(self.links_left_out, "link"),
+                counted(self.pages_over_links, "page"),
+            )?;
         }
         self.tell_outages(f)?;
         let files = counted(self.archive_files, "WARC file");
@@ -311,6 +324,21 @@ mod tests {
             "{told}"
         );
         assert!(!of(0.01).to_string().contains("stage"));
+    }
+
+    #[test]
+    fn links_left_out_are_told() {
+        let report = Report {
+            pages_over_links: 2,
+            links_left_out: 1_234,
+            ..Report::default()
+        };
+        let told = report.to_string();
+        assert!(
+            told.contains("1,234 links beyond content.max_links, on 2 pages, left out"),
+            "{told}"
+        );
+        assert!(!Report::default().to_string().contains("left out"));
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! Settling robots.txt of an origin before any of its pages: from what is remembered, or by reading
 //! it, one request a turn like any other request to the host.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use portolan_content::{MAX_ROBOTS_BYTES, Robots, RobotsAnswer};
-use portolan_model::{CanonicalUrl, Reason, RobotsRecord, RobotsStatus};
-use portolan_net::{BodySink, Method, NetError, Origin, Request, Scheme};
+use portolan_model::{CanonicalUrl, Reason, RobotsRecord, RobotsStatus, Truncation};
+use portolan_net::{BodySink, Method, NetError, Origin, Request, Response, Scheme};
 use portolan_registry::Entry;
 
 use crate::commit::Record;
@@ -180,8 +181,8 @@ impl Visitor {
         match RobotsAnswer::from_status(response.status()) {
             RobotsAnswer::Parse => {
                 let robots = {
-                    let body = decode_body(response, MAX_ROBOTS_BYTES);
-                    Robots::parse(&body, &self.shared.settings.identity.product)
+                    let body = whole_lines(response);
+                    Robots::parse_for(&body, &self.shared.settings.identity.product, origin)
                 };
                 self.settle_robots(origin, &reading, RobotsStatus::Rules, robots, answer, at_ms)
                     .await;
@@ -204,8 +205,8 @@ impl Visitor {
             }
             RobotsAnswer::Redirect => {
                 let target = response
-                    .header_str("location")
-                    .and_then(|to| self.worker.bench.borrow().resolve(&reading.next, to));
+                    .header_url("location")
+                    .and_then(|to| self.worker.bench.borrow().resolve(&reading.next, &to));
                 match target {
                     Some(next) if reading.hops < self.shared.settings.robots.max_redirects => {
                         reading.next = next;
@@ -383,6 +384,18 @@ impl Rules {
             crawl_delay_ms,
         }
     }
+}
+
+/// A robots.txt as far as it is read, without a last line that a bound cut.
+fn whole_lines(response: &Response) -> Cow<'_, [u8]> {
+    // One byte more than counts, so that the parser sees that there was more.
+    let mut body = decode_body(response, MAX_ROBOTS_BYTES + 1);
+    if response.truncated == Some(Truncation::Length) && body.len() <= MAX_ROBOTS_BYTES {
+        // It was cut before it was decoded.
+        let end = memchr::memrchr2(b'\n', b'\r', &body).map_or(0, |at| at + 1);
+        body.to_mut().truncate(end);
+    }
+    body
 }
 
 /// Of a robots.txt only so much is read; the rest doesn't count.

@@ -84,6 +84,7 @@ pub struct RobotsSettings {
     pub max_redirects: u8,
     pub meta: bool,
     pub sitemaps: bool,
+    pub max_sitemap_depth: u8,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -91,6 +92,8 @@ pub struct RobotsSettings {
 pub struct UrlSettings {
     pub drop_parameters: Vec<String>,
     pub drop_parameters_with_session_value: Vec<String>,
+    pub drop_parameters_beside: Vec<(String, String)>,
+    pub drop_session_segments: bool,
     pub drop_semicolon_parameters: Vec<String>,
 }
 

@@ -202,6 +202,8 @@ fn report(
         excluded: stats.excluded,
         duplicates: stats.duplicates,
         redirects: stats.by_status_class[3],
+        pages_over_links: stats.pages_over_links,
+        links_left_out: stats.links_left_out,
         hosts: left.hosts,
         waiting: left.waiting,
         given_up: left.given_up,
@@ -216,6 +218,7 @@ fn report(
         stopped_by: shared.budget.stopped_by().unwrap_or(StoppedBy::Done).name(),
         pages_this_run: metrics.pages.load(Ordering::Relaxed),
         requests_this_run: metrics.requests.load(Ordering::Relaxed),
+        wire_bytes_this_run: metrics.wire_bytes.load(Ordering::Relaxed),
         archive_files: archive.files as u64,
         archive_bytes: archive.bytes,
         reasons: counted()

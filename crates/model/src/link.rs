@@ -88,7 +88,7 @@ pub struct Link<'a> {
     pub kind: LinkKind,
     /// Links from the nearest seed.
     pub depth: u16,
-    /// Redirects in a row that led here.
+    /// Redirects in a row that led here; for a sitemap also the indexes in a row.
     pub hops: u8,
     pub verdict: Verdict,
 }

@@ -90,6 +90,9 @@ pub struct Visit {
     pub duplicate_of: Option<DocId>,
     /// Distinct links found.
     pub links: u32,
+    /// Links beyond `content.max_links`, which were not taken. Those that the page repeats may count more
+    /// than once.
+    pub links_left_out: u32,
     pub archive: Option<ArchivePosition>,
 }
 
@@ -116,6 +119,7 @@ impl Visit {
             simhash: 0,
             duplicate_of: None,
             links: 0,
+            links_left_out: 0,
             archive: None,
         }
     }

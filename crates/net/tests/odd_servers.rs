@@ -3,8 +3,11 @@
 mod server;
 
 use portolan_model::{Reason, Truncation};
-use portolan_net::{BodySink, Head, HttpSettings, NetError, Oddity, Request, Response, Version};
+use portolan_net::{
+    BodySink, Decoder, Head, HttpSettings, NetError, Oddity, Request, Response, Version,
+};
 use server::{Server, Step, answer, ask, fetch, get, send, settings};
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -106,6 +109,48 @@ const CASES: &[Case] = &[
         name: "conflicting lengths",
         wire: b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 5\r\n\r\nhello",
         oddities: &["conflicting-content-length"],
+        reusable: false,
+        ..PLAIN
+    },
+    Case {
+        name: "conflicting lengths, of which the smaller comes true",
+        wire: b"HTTP/1.1 200 OK\r\nContent-Length: 9, 5\r\n\r\nhello",
+        oddities: &["conflicting-content-length", "wrong-content-length"],
+        reusable: false,
+        ..PLAIN
+    },
+    Case {
+        name: "conflicting lengths, of which none comes true",
+        wire: b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nContent-Length: 7\r\n\r\nhello",
+        truncated: Some(Truncation::Disconnect),
+        oddities: &["conflicting-content-length", "wrong-content-length"],
+        reusable: false,
+        ..PLAIN
+    },
+    Case {
+        name: "a head that ends with the connection",
+        wire: b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n",
+        status: 404,
+        body: b"",
+        oddities: &["head-without-end"],
+        reusable: false,
+        ..PLAIN
+    },
+    Case {
+        name: "a redirect whose head ends with the connection",
+        wire: b"HTTP/1.1 302 Found\nLocation: /x\nContent-Length: 0\n",
+        status: 302,
+        body: b"",
+        oddities: &["bare-lf", "head-without-end"],
+        reusable: false,
+        ..PLAIN
+    },
+    Case {
+        name: "a head that ends with the connection and promises a body",
+        wire: b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n",
+        body: b"",
+        truncated: Some(Truncation::Disconnect),
+        oddities: &["wrong-content-length", "head-without-end"],
         reusable: false,
         ..PLAIN
     },
@@ -711,4 +756,162 @@ async fn conditional_requests_carry_their_validators() {
     assert!(sent.contains("\r\nIf-Modified-Since: Thu, 01 Jan 1970 00:00:00 GMT\r\n"));
     assert!(sent.contains("\r\nReferer: http://from.test/\r\n"));
     assert!(sent.contains("\r\nAccept-Encoding: gzip, deflate, br, zstd\r\n"));
+}
+
+/// Cut within a line, a head may say half of what it meant.
+#[tokio::test]
+async fn a_head_that_stops_within_a_line_is_lost() {
+    for wire in [
+        "HTTP/1.1 302 Found\r\nLocation: http://a.test/al",
+        "HTTP/1.1 200 OK",
+        "HTTP/1.1 100 Continue\r\n",
+    ] {
+        let script = vec![Step::Request, send(wire)];
+        let (result, _) = ask(script, &settings(), &Request::get("/")).await;
+        let error = result.unwrap_err();
+        assert_eq!(error.reason(), Reason::ConnectionLost, "{wire}");
+    }
+}
+
+#[tokio::test]
+async fn locations_are_read_whatever_charset_they_are_in() {
+    for (location, expected) in [
+        (&b"/caf\xe9"[..], "/caf%E9"),
+        (b"http://a.test/\x93\xfa", "http://a.test/%93%FA"),
+        ("/日本".as_bytes(), "/日本"),
+    ] {
+        let wire = [
+            b"HTTP/1.1 301 Moved\r\nContent-Length: 0\r\nLocation: ",
+            location,
+            b"\r\n\r\n",
+        ]
+        .concat();
+        let (response, _) = answer(wire).await;
+        assert_eq!(response.header_url("location").as_deref(), Some(expected));
+        assert_eq!(response.header("location"), Some(location));
+    }
+}
+
+fn gzip(data: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(data).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn chunked(data: &[u8]) -> Vec<u8> {
+    let size = format!("{:x}\r\n", data.len());
+    [size.as_bytes(), data, b"\r\n0\r\n\r\n"].concat()
+}
+
+#[tokio::test]
+async fn compressed_transfers_are_undone() {
+    let text = "<a href=/x>x</a>\n".repeat(400);
+    let packed = gzip(text.as_bytes());
+    for (fields, body, reusable, truncated) in [
+        ("Transfer-Encoding: gzip", packed.clone(), false, None),
+        (
+            "Transfer-Encoding: gzip, chunked",
+            chunked(&packed),
+            true,
+            None,
+        ),
+        (
+            "Transfer-Encoding: x-gzip\r\nTransfer-Encoding: chunked",
+            chunked(&packed),
+            true,
+            None,
+        ),
+        // Only said, not done.
+        (
+            "Transfer-Encoding: gzip, chunked",
+            chunked(text.as_bytes()),
+            true,
+            None,
+        ),
+        (
+            "Transfer-Encoding: gzip",
+            packed[..packed.len() / 2].to_vec(),
+            false,
+            Some(Truncation::Disconnect),
+        ),
+    ] {
+        let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n");
+        let wire = [head.as_bytes(), &body].concat();
+        let (response, connection) = answer(&wire).await;
+        assert_eq!(response.truncated, truncated, "{fields}");
+        if truncated.is_none() {
+            assert_eq!(response.body, text.as_bytes(), "{fields}");
+        } else {
+            assert!(text.as_bytes().starts_with(&response.body), "{fields}");
+        }
+        assert_eq!(oddities(&response), ["compressed-transfer"], "{fields}");
+        assert_eq!(response.wire_bytes, wire.len() as u64, "{fields}");
+        assert_eq!(connection.reusable(), reusable, "{fields}");
+    }
+    // A bomb is cut where any body is.
+    let bomb = gzip(&vec![b'x'; 1_000_000]);
+    let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n";
+    let (response, _) = answer([&head[..], &bomb].concat()).await;
+    assert_eq!(response.truncated, Some(Truncation::Length));
+    assert_eq!(response.body.len() as u64, settings().max_body_bytes);
+}
+
+#[tokio::test]
+async fn encodings_said_twice_and_done_once_or_twice() {
+    let text = b"hello ".repeat(500);
+    let once = gzip(&text);
+    let twice = gzip(&once);
+    for (fields, body) in [
+        ("Content-Encoding: gzip\r\nContent-Encoding: gzip", &once),
+        ("Content-Encoding: gzip\r\nContent-Encoding: gzip", &twice),
+        ("Content-Encoding: gzip, gzip", &once),
+        ("Content-Encoding: gzip, gzip", &twice),
+        (
+            "Content-Encoding: identity\r\nContent-Encoding: x-gzip",
+            &once,
+        ),
+    ] {
+        let length = body.len();
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{fields}\r\n\r\n");
+        let (response, _) = answer([head.as_bytes(), body].concat()).await;
+        assert_eq!(response.body, *body, "as received");
+        let (decoded, result) = Decoder::decode_answer(&response.head, &response.body, 1 << 20);
+        assert_eq!(result, Ok(()), "{fields}");
+        assert!(decoded == text, "{fields}");
+    }
+}
+
+/// A byte of body a chunk and kilobytes of extension: little body, but endless bytes.
+#[tokio::test]
+async fn framing_is_bounded_as_bodies_are() {
+    let chunk = format!("1;{}\r\nx\r\n", "e".repeat(3_000));
+    let script = vec![
+        Step::Request,
+        send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        Step::Endless(chunk.into_bytes()),
+    ];
+    let settings = HttpSettings {
+        request_timeout_ms: 60_000,
+        ..settings()
+    };
+    let (result, connection) = ask(script, &settings, &Request::get("/")).await;
+    let response = result.unwrap();
+    assert_eq!(response.truncated, Some(Truncation::Length));
+    assert_eq!(oddities(&response), ["too-much-framing"]);
+    assert!(response.body.len() < 1_000, "{}", response.body.len());
+    let limit = 2 * settings.max_body_bytes + settings.max_head_bytes as u64;
+    assert!(response.wire_bytes > limit && response.wire_bytes < 2 * limit);
+    assert!(!connection.reusable());
+}
+
+#[tokio::test]
+async fn interim_answers_are_bounded() {
+    let script = vec![
+        Step::Request,
+        Step::Endless(b"HTTP/1.1 103 Early Hints\r\n\r\n".to_vec()),
+    ];
+    let (result, _) = ask(script, &settings(), &Request::get("/")).await;
+    let error = result.unwrap_err();
+    assert_eq!(error.reason(), Reason::BrokenHttp);
+    assert!(error.to_string().contains("interim"), "{error}");
 }

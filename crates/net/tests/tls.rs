@@ -32,6 +32,14 @@ struct TlsServer {
 impl TlsServer {
     /// A server with a certificate of its own for `HOST` that offers the given protocols.
     async fn start(protocols: &[&str]) -> Self {
+        Self::start_with(protocols, |stream| Box::pin(serve(stream))).await
+    }
+
+    /// The same with something else to do on each connection.
+    async fn start_with(
+        protocols: &[&str],
+        serve: impl Fn(TlsStream<TcpStream>) -> Serving + Send + Sync + 'static,
+    ) -> Self {
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed(vec![HOST.to_owned()]).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -53,7 +61,9 @@ impl TlsServer {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 counter.fetch_add(1, Ordering::Relaxed);
-                tokio::spawn(serve(acceptor.clone(), stream));
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    tokio::spawn(serve(stream));
+                }
             }
         });
         Self {
@@ -82,10 +92,9 @@ impl TlsServer {
     }
 }
 
-async fn serve(acceptor: TlsAcceptor, stream: TcpStream) {
-    let Ok(stream) = acceptor.accept(stream).await else {
-        return;
-    };
+type Serving = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+async fn serve(stream: TlsStream<TcpStream>) {
     if stream.get_ref().1.alpn_protocol() == Some(b"h2".as_slice()) {
         serve_h2(stream).await;
     } else {
@@ -121,6 +130,12 @@ async fn serve_h2(stream: TlsStream<TcpStream>) {
     };
     while let Some(Ok((request, mut respond))) = connection.accept().await {
         let path = request.uri().path().to_owned();
+        if let Some(count) = path.strip_prefix("/interim/") {
+            for _ in 0..count.parse().unwrap() {
+                let hint = http::Response::builder().status(103).body(()).unwrap();
+                respond.send_informational(hint).ok();
+            }
+        }
         if path == "/goaway" {
             connection.graceful_shutdown();
         }
@@ -368,4 +383,83 @@ fn a_bad_ca_file_is_named() {
         ..settings()
     };
     assert!(Connector::new(settings, Guard::default()).is_err());
+}
+
+#[tokio::test]
+async fn http2_interim_answers_are_bounded() {
+    let server = TlsServer::start(&["h2"]).await;
+    let (settings, _file) = server.trusting();
+    let mut connection = server.connect(&settings, HOST).await.unwrap();
+    let response = get(&mut connection, "/interim/16").await.unwrap();
+    assert_eq!((response.status(), &*response.body), (200, &b"hello"[..]));
+    assert!(connection.reusable());
+    let error = get(&mut connection, "/interim/17").await.unwrap_err();
+    assert_eq!(error.reason(), Reason::BrokenHttp);
+    assert!(error.to_string().contains("interim"), "{error}");
+    assert!(!connection.reusable());
+}
+
+/// Speaks just enough HTTP/2 to answer, then sends frames that mean nothing for ever.
+async fn serve_endless_frames(mut stream: TlsStream<TcpStream>, answers_first: bool) {
+    const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const SETTINGS_ACK: &[u8] = &[0, 0, 0, 4, 1, 0, 0, 0, 0];
+    // `:status: 200` is number 8 of the static table.
+    const HEAD: &[u8] = &[0, 0, 1, 1, 4, 0, 0, 0, 1, 0x88];
+    let mut some = [0; 1024];
+    let _ = stream.read(&mut some).await;
+    let _ = stream.write_all(&[SETTINGS, SETTINGS_ACK].concat()).await;
+    let _ = stream.flush().await;
+    // The request.
+    let _ = stream.read(&mut some).await;
+    if answers_first {
+        let _ = stream.write_all(HEAD).await;
+    }
+    let mut unknown = vec![0, 0x40, 0, 0xfa, 0, 0, 0, 0, 0];
+    unknown.resize(9 + 0x4000, 0);
+    while stream.write_all(&unknown).await.is_ok() {}
+}
+
+#[tokio::test]
+async fn http2_frames_are_bounded_as_bodies_are() {
+    for answers_first in [true, false] {
+        let server = TlsServer::start_with(&["h2"], move |stream| {
+            Box::pin(serve_endless_frames(stream, answers_first))
+        })
+        .await;
+        let (mut settings, _file) = server.trusting();
+        settings.request_timeout_ms = 60_000;
+        settings.first_byte_timeout_ms = 60_000;
+        settings.read_timeout_ms = 60_000;
+        let mut connection = server.connect(&settings, HOST).await.unwrap();
+        let result = get(&mut connection, "/").await;
+        assert!(!connection.reusable());
+        if answers_first {
+            let response = result.unwrap();
+            assert_eq!(response.truncated, Some(Truncation::Length));
+            let oddities: Vec<_> = response.oddities.iter().map(|o| o.name()).collect();
+            assert_eq!(oddities, ["too-much-framing"]);
+            assert!(response.wire_bytes > 2 * settings.max_body_bytes);
+            assert!(response.wire_bytes < 8_000_000, "{}", response.wire_bytes);
+        } else {
+            let error = result.unwrap_err();
+            assert_eq!(error.reason(), Reason::BrokenHttp, "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn http2_counts_what_came_on_the_wire() {
+    let server = TlsServer::start(&["h2"]).await;
+    let (settings, _file) = server.trusting();
+    let mut connection = server.connect(&settings, HOST).await.unwrap();
+    let response = get(&mut connection, "/a").await.unwrap();
+    // Two data frames with heads of nine bytes each, and the answer's own frame.
+    assert!(
+        response.wire_bytes > 5 + 2 * 9 + 9,
+        "{}",
+        response.wire_bytes
+    );
+    assert!(response.wire_bytes < 1_000, "{}", response.wire_bytes);
+    let response = get(&mut connection, "/a").await.unwrap();
+    assert!(response.wire_bytes < 200, "{}", response.wire_bytes);
 }

@@ -25,6 +25,9 @@ pub struct Stats {
     pub duplicates: u64,
     pub wire_bytes: u64,
     pub body_bytes: u64,
+    /// Documents with more links than are taken, and how many links of theirs were left out.
+    pub pages_over_links: u64,
+    pub links_left_out: u64,
     /// Answers by hundreds of their status; 0 is none.
     pub by_status_class: [u64; 6],
     /// URLs by the reason that they are not due or visited, indexed by the reason's number.
@@ -48,6 +51,8 @@ impl Default for Stats {
             duplicates: 0,
             wire_bytes: 0,
             body_bytes: 0,
+            pages_over_links: 0,
+            links_left_out: 0,
             by_status_class: [0; 6],
             by_reason: vec![0; REASONS],
             archive_files: Vec::new(),
@@ -104,6 +109,8 @@ impl Stats {
         self.duplicates += u64::from(visit.duplicate_of.is_some());
         self.wire_bytes += visit.wire_bytes;
         self.body_bytes += visit.body_bytes;
+        self.pages_over_links += u64::from(visit.links_left_out > 0);
+        self.links_left_out += u64::from(visit.links_left_out);
         let class = usize::from(visit.status / 100);
         self.by_status_class[if class < 6 { class } else { 0 }] += 1;
         if let Some(archive) = &visit.archive {
@@ -177,6 +184,8 @@ impl Stats {
             &mut self.duplicates,
             &mut self.wire_bytes,
             &mut self.body_bytes,
+            &mut self.pages_over_links,
+            &mut self.links_left_out,
         ];
         numbers.extend(&mut self.by_status_class);
         numbers.extend(&mut self.by_reason);

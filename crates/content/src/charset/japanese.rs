@@ -93,6 +93,39 @@ pub(super) fn is_plausible(bytes: &[u8], encoding: &'static Encoding) -> bool {
     pairs && score.is_some_and(|score| score > 0)
 }
 
+/// Whether `text`, which is valid UTF-8, is so on purpose, although Shift_JIS makes sense of its bytes too.
+///
+/// Of what is written in Shift_JIS, only rare kanji and half-width katakana can be valid UTF-8, and hardly
+/// ever two such characters of three bytes. One of them is meant if Japanese has it (`閾値` gives one
+/// that it has not), and Latin letters (`é` is `ﾃｩ`) if they stand beside others of a word.
+pub(super) fn is_hardly_chance(text: &str) -> bool {
+    let is_wide = |c: char| c >= '\u{800}';
+    match text.chars().filter(|&c| is_wide(c)).count() {
+        0 => is_latin_word(text),
+        1 => {
+            let mut buffer = [0; 4];
+            let wide = text.chars().find(|&c| is_wide(c)).unwrap_or_default();
+            !SHIFT_JIS.encode(wide.encode_utf8(&mut buffer)).2
+        }
+        _ => true,
+    }
+}
+
+/// Whether every character beyond ASCII is a Latin letter with an ASCII letter before or after it.
+fn is_latin_word(text: &str) -> bool {
+    let mut before = None;
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let is_letter = |c: &char| c.is_ascii_alphabetic();
+        let is_beside = before.is_some_and(|b| is_letter(&b)) || rest.peek().is_some_and(is_letter);
+        if !c.is_ascii() && !(('\u{c0}'..'\u{250}').contains(&c) && is_beside) {
+            return false;
+        }
+        before = Some(c);
+    }
+    true
+}
+
 // Scores of one character. Halfwidth katakana take one byte, so that a pair of them weighs as
 // much as the everyday kanji that the same two bytes are in EUC-JP.
 const KANA: i32 = 3;

@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
-use encoding_rs::{Encoding, ISO_2022_JP, UTF_8};
+use encoding_rs::{EUC_JP, Encoding, ISO_2022_JP, UTF_8};
 use memchr::memchr;
 
-use super::japanese::{ESC, is_japanese, is_plausible, likelier};
+use super::japanese::{ESC, is_hardly_chance, is_japanese, is_plausible, likelier};
 
 /// `bytes`, a piece of a page in `page` charset, as UTF-8. Never fails: what no charset explains
 /// becomes U+FFFD.
@@ -29,22 +29,26 @@ pub fn decode_segment<'a>(bytes: &'a [u8], page: &'static Encoding) -> Cow<'a, s
 
 /// The encoding to read `bytes` by, which are not all ASCII.
 fn encoding_of(bytes: &[u8], page: &'static Encoding) -> &'static Encoding {
-    let fits = page
-        .decode_without_bom_handling_and_without_replacement(bytes)
-        .is_some();
-    let japanese = is_japanese(page);
-    if fits && !japanese {
+    let fits = decodes(bytes, page);
+    if fits && !is_japanese(page) {
         return page;
     }
     let reads_well = fits && is_plausible(bytes, page);
-    if !reads_well && std::str::from_utf8(bytes).is_ok() {
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && (!reads_well || (page != EUC_JP && is_hardly_chance(text)))
+    {
         return UTF_8;
+    }
+    // Half-width katakana of EUC-JP read well as kanji of Shift_JIS. The other way round it has to be
+    // weighed: all of EUC-JP can be read as half-width katakana of Shift_JIS.
+    if fits && page == EUC_JP {
+        return page;
     }
     let Some(other) = likelier(bytes, page) else {
         return page;
     };
     // A page that says it is Japanese may mix charsets; of any other that is hard to believe.
-    if other != page && (japanese || is_plausible(bytes, other)) && decodes(bytes, other) {
+    if other != page && (is_japanese(page) || is_plausible(bytes, other)) && decodes(bytes, other) {
         return other;
     }
     page
@@ -88,7 +92,7 @@ fn decode_escaped(bytes: &[u8], page: &'static Encoding) -> String {
 mod tests {
     use super::super::EscapeMask;
     use super::*;
-    use encoding_rs::{EUC_JP, SHIFT_JIS, WINDOWS_1252};
+    use encoding_rs::{SHIFT_JIS, WINDOWS_1252};
 
     #[test]
     fn all_three_in_one_piece_of_a_page() {
@@ -108,5 +112,42 @@ mod tests {
         assert_eq!(decode_segment(b"fran\xe7ais", UTF_8), "fran\u{fffd}ais");
         assert_eq!(decode_segment("日本".as_bytes(), SHIFT_JIS), "日本");
         assert_eq!(decode_segment(b"\x1b[1mx", UTF_8), "\x1b[1mx");
+    }
+
+    #[test]
+    fn half_width_katakana_stay_in_the_charset_that_is_declared() {
+        let words = [
+            "ｱﾝｹｰﾄ",
+            "ﾃﾞｰﾀ",
+            "ﾊﾟｿｺﾝ",
+            "ﾒﾆｭｰ",
+            "ﾎｰﾑ",
+            "ﾘﾝｸ",
+            "ｹﾞｰﾑ",
+            "ﾆｭｰｽ",
+            "ｻｲﾄﾏｯﾌﾟ",
+            "ｶﾅ",
+            "ﾃｽﾄ",
+            "ﾌﾟﾛｸﾞﾗﾑ",
+            "｢ｺﾝﾆﾁﾊ｣",
+            "ｱ",
+            "ﾁｮｺﾚｰﾄ",
+            "ﾃｨｯｼｭ",
+        ];
+        for page in [EUC_JP, SHIFT_JIS] {
+            for word in words {
+                let (bytes, _, _) = page.encode(word);
+                assert_eq!(decode_segment(&bytes, page), word, "{}", page.name());
+            }
+        }
+    }
+
+    #[test]
+    fn shift_jis_that_is_utf8_by_chance_stays_shift_jis() {
+        for word in ["閾値", "ﾃｱ", "ﾃｨ"] {
+            let (bytes, _, _) = SHIFT_JIS.encode(word);
+            assert!(std::str::from_utf8(&bytes).is_ok(), "{word}");
+            assert_eq!(decode_segment(&bytes, SHIFT_JIS), word);
+        }
     }
 }

@@ -11,9 +11,8 @@ const ALL: FeedLimits = FeedLimits {
 
 fn read(bytes: &[u8], limits: FeedLimits) -> (Vec<String>, FeedSummary) {
     let mut found = Vec::new();
-    let summary = parse_feed(bytes, limits, &mut |link| {
-        let base = link.base.map(|b| format!(" from {b}")).unwrap_or_default();
-        found.push(format!("{:?} {}{base}", link.kind, link.href));
+    let summary = parse_feed(bytes, "http://f/feeds/all.xml", limits, &mut |link| {
+        found.push(format!("{:?} {}", link.kind, link.href));
     });
     (found, summary)
 }
@@ -73,15 +72,49 @@ fn atom_with_bases() {
     assert_eq!(
         links(text, ALL),
         [
-            "Home . from http://h/blog/",
-            "Page ?page=2 from http://h/blog/",
-            "Item 1 from http://h/blog/2024/",
-            "Enclosure 1.ogg from http://h/blog/2024/",
-            "Item 2 from http://o/",
+            "Home http://h/blog/",
+            "Page http://h/blog/?page=2",
+            "Item http://h/blog/2024/1",
+            "Enclosure http://h/blog/2024/1.ogg",
+            "Item http://o/2",
         ]
     );
     let relative = "<feed xml:base='/a/'><entry><link href='1'/></entry></feed>";
-    assert_eq!(links(relative, ALL), ["Item 1 from /a/"]);
+    assert_eq!(links(relative, ALL), ["Item http://f/a/1"]);
+    let nested = "<feed xml:base='/a/'><entry xml:base='b/'><link href='1'/></entry>\
+        <entry><link href='2'/></entry></feed>";
+    assert_eq!(
+        links(nested, ALL),
+        ["Item http://f/a/b/1", "Item http://f/a/2"]
+    );
+}
+
+#[test]
+fn rss_with_bases() {
+    let text = "<rss><channel xml:base='http://h/blog/'><item><link>1</link></item>\
+        <item xml:base='old/'><link>2</link><guid>http://h/g</guid></item>\
+        <item xml:base='http://['><link xml:base='x/'>3</link></item>\
+        <item><link>http://o/4</link></item></channel>\
+        <item><link>5</link></item></rss>";
+    assert_eq!(
+        links(text, FeedLimits::default()),
+        [
+            "Item http://h/blog/1",
+            "Item http://h/blog/old/2",
+            "Item http://h/blog/x/3",
+            "Item http://o/4",
+            "Item 5",
+        ]
+    );
+}
+
+#[test]
+fn long_bases_do_not_count() {
+    let text = format!(
+        "<feed xml:base='/{}/'><entry><link href='1'/></entry></feed>",
+        "x".repeat(MAX_BASE_BYTES)
+    );
+    assert_eq!(links(&text, ALL), ["Item 1"]);
 }
 
 #[test]

@@ -73,6 +73,8 @@ pub struct PageScanner {
     phase: Phase,
     /// Bytes that wait for the charset: at most `PRESCAN_BYTES` or `DETECTION_BYTES`.
     held: Vec<u8>,
+    /// The last bytes of the ASCII text that a page without a declared charset begins with.
+    ascii_end: [u8; ASCII_END_BYTES],
     header: Option<&'static Encoding>,
     tld: Option<String>,
     mask: EscapeMask,
@@ -100,6 +102,7 @@ impl PageScanner {
             page: Page::new(options.clone()),
             phase: Phase::Start,
             held: Vec::new(),
+            ascii_end: [b'\n'; ASCII_END_BYTES],
             header: header_charset.and_then(from_header_label),
             tld: None,
             mask: EscapeMask::default(),
@@ -150,6 +153,7 @@ impl PageScanner {
                 Phase::Start => PRESCAN_BYTES,
                 Phase::Ascii => {
                     let ascii = Encoding::ascii_valid_up_to(rest);
+                    self.keep_end(&rest[..ascii]);
                     self.scan(&rest[..ascii], false, sink);
                     rest = &rest[ascii..];
                     if self.page.charset.source != CharsetSource::Ascii {
@@ -182,10 +186,22 @@ impl PageScanner {
         self.scan(rest, last, sink);
     }
 
+    /// Keeps the end of the ASCII text so far, of which `ascii` is the next piece.
+    fn keep_end(&mut self, ascii: &[u8]) {
+        match ascii.last_chunk() {
+            Some(end) => self.ascii_end = *end,
+            None => {
+                self.ascii_end.rotate_left(ascii.len());
+                self.ascii_end[ASCII_END_BYTES - ascii.len()..].copy_from_slice(ascii);
+            }
+        }
+    }
+
     /// Tells the charset, as far as `bytes` can; how many bytes the byte order mark takes.
     fn settle(&mut self, bytes: &[u8]) -> usize {
         if self.phase == Phase::Detecting {
-            self.page.charset = charset::detect(bytes, self.tld.as_deref(), true);
+            let tld = self.tld.as_deref();
+            self.page.charset = charset::detect_after(&self.ascii_end, bytes, tld, true);
             self.phase = Phase::Settled;
             return 0;
         }
@@ -239,6 +255,9 @@ impl PageScanner {
 }
 
 const BOM_BYTES: usize = 3;
+
+/// So much of what stands before the first other byte is looked at when a charset is detected.
+const ASCII_END_BYTES: usize = 2;
 
 /// How much is decoded or masked at a time.
 const DECODED_BYTES: usize = 16 * 1024;

@@ -1,7 +1,7 @@
-//! `<meta http-equiv=refresh>`: the URL in its content, found as browsers find it.
+//! `<meta http-equiv=refresh>` and the `Refresh` header: the URL in them, found as browsers find it.
 
 /// The URL that `content` leads to: `5; url='x'`, also `0,x`. `None` if it only reloads the page.
-pub(super) fn refresh_target(content: &str) -> Option<&str> {
+pub fn refresh_target(content: &str) -> Option<&str> {
     let rest = content.trim_start_matches(is_space);
     let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit());
     if digits.len() == rest.len() && !rest.starts_with('.') {

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use url::Url;
+
 use super::lines::starts_with_http;
 
 /// The normal form of a URL's path and query. A fragment is dropped.
@@ -32,6 +34,38 @@ pub(super) fn with_query_unescaped(path: &[u8]) -> Option<Vec<u8>> {
     let mut out = path.to_vec();
     unescape_from(&mut out, query);
     (out.len() != path.len()).then_some(out)
+}
+
+/// Host and port; no port where it is the scheme's own.
+#[derive(PartialEq, Eq)]
+pub(super) struct Site {
+    host: String,
+    port: Option<u16>,
+}
+
+impl Site {
+    /// The site that a whole http or https URL names; `None` for anything else.
+    pub(super) fn of(url: &[u8]) -> Option<Site> {
+        if !starts_with_http(url) {
+            return None;
+        }
+        let start = memchr::memmem::find(url, b"//")? + 2;
+        let ends = |b: &u8| matches!(b, b'/' | b'?' | b'#' | b'\\' | b'$');
+        let length = url[start..].iter().position(ends);
+        // The rest may hold signs of a pattern, which no URL has.
+        let text = std::str::from_utf8(&url[..length.map_or(url.len(), |n| start + n)]).ok()?;
+        let url = Url::parse(text).ok()?;
+        let host = url.host_str()?;
+        Some(Site {
+            host: host.strip_suffix('.').unwrap_or(host).to_owned(),
+            port: url.port(),
+        })
+    }
+
+    /// Whether a rule can speak of this site: a whole URL must name it, and a path is always of it.
+    pub(super) fn is_meant_by(&self, rule: &[u8]) -> bool {
+        !starts_with_http(rule) || Site::of(rule).is_some_and(|named| named == *self)
+    }
 }
 
 /// The normal form of a rule's path; `None` if the rule can match nothing or says nothing.

@@ -134,6 +134,53 @@ fn verdict_names_the_line() {
 }
 
 #[test]
+fn a_whole_url_counts_only_for_its_own_site() {
+    let rules = |line: &str, origin: &str| {
+        Robots::parse_for(
+            format!("User-agent: *\n{line}\nDisallow: /own/\n").as_bytes(),
+            "portolan",
+            origin,
+        )
+    };
+    for line in [
+        "Disallow: https://other.example/",
+        "Disallow: https://other.example",
+        "Disallow: http://www.this.example/",
+        "Disallow: https://this.example:8443/",
+        "Disallow: https://this.example.other.example/",
+        "Disallow: https://",
+        "Disallow: https://[/",
+        "Disallow: https://*.example/",
+        "Allow: https://other.example/own/",
+    ] {
+        let r = rules(line, "https://this.example");
+        assert!(r.allows("/") && r.allows("/x"), "{line}");
+        assert!(!r.allows("/own/a"), "{line}");
+    }
+    for line in [
+        "Disallow: https://this.example/x",
+        "Disallow: http://this.example/x",
+        "Disallow: HTTPS://This.Example:443/x",
+        "Disallow: https://this.example./x",
+        "Disallow: https://this.example/*x$",
+    ] {
+        let r = rules(line, "https://this.example");
+        assert!(r.allows("/") && !r.allows("/x"), "{line}");
+    }
+    let whole = rules("Disallow: https://this.example", "https://this.example");
+    assert!(!whole.allows("/"));
+    let port = "Disallow: http://this.example:8080/x";
+    assert!(!rules(port, "http://this.example:8080").allows("/x"));
+    assert!(rules(port, "http://this.example").allows("/x"));
+    let idn = "Disallow: http://bücher.example/x";
+    assert!(!rules(idn, "https://xn--bcher-kva.example").allows("/x"));
+    // The compact form holds paths alone, so that it can be read without its origin.
+    let r = rules("Disallow: https://this.example/x", "https://this.example");
+    let again = Robots::parse(r.to_compact().as_bytes(), "portolan");
+    assert!(!again.allows("/x") && again.allows("/"));
+}
+
+#[test]
 fn lenient_lines() {
     for line in [
         "Disallow: /x",

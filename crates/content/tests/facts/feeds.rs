@@ -45,10 +45,15 @@ fn every_feed_gives_its_links() {
         let bytes = data::read(&folder, file);
         assert_eq!(kind_of(None, &bytes), DocumentKind::Feed, "{file}");
         let mut found = Vec::new();
-        let summary = parse_feed(&bytes, FeedLimits::default(), &mut |link| {
-            assert_eq!(link.kind, FeedLinkKind::Item);
-            found.push(link.href.to_owned());
-        });
+        let summary = parse_feed(
+            &bytes,
+            "http://feed.test/",
+            FeedLimits::default(),
+            &mut |link| {
+                assert_eq!(link.kind, FeedLinkKind::Item);
+                found.push(link.href.to_owned());
+            },
+        );
         assert_eq!(found, *expected, "{file}");
         assert!(
             summary.is_feed && !summary.is_broken && !summary.is_truncated,

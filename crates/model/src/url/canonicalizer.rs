@@ -95,8 +95,16 @@ impl Canonicalizer {
         }
         let path_start = text.len();
         // The parser has seen to dots and empty paths: there is a segment, even if it is empty.
-        for segment in url.path()[1..].split('/') {
+        let mut segments = url.path()[1..].split('/').peekable();
+        while let Some(segment) = segments.next() {
+            let start = text.len();
             push_segment(&self.rules, &mut text, segment);
+            if self.rules.drops_segment(&text[start + 1..]) {
+                text.truncate(start);
+                if segments.peek().is_none() {
+                    text.push('/');
+                }
+            }
         }
         let query_start = text.len();
         if let Some(query) = url.query() {
@@ -114,7 +122,8 @@ impl Canonicalizer {
 }
 
 /// Appends `/` and a segment that is not `.` or `..`. Returns whether it held nothing that the
-/// WHATWG parser should have seen first.
+/// WHATWG parser should have seen first. A session's segment is dropped by the caller: a `..` behind it
+/// would otherwise take the segment before it.
 pub(super) fn push_segment(rules: &DropRules, out: &mut String, segment: &str) -> bool {
     out.push('/');
     let start = out.len();

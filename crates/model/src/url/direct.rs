@@ -100,7 +100,10 @@ impl Draft<'_> {
             let is_last = segments.peek().is_none();
             match dots(segment.as_bytes()) {
                 0 => {
-                    if !push_segment(self.rules, &mut self.text, segment) {
+                    let start = self.text.len() + 1;
+                    if !push_segment(self.rules, &mut self.text, segment)
+                        || self.rules.drops_segment(&self.text[start..])
+                    {
                         return None;
                     }
                     continue;

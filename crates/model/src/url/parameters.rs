@@ -12,6 +12,11 @@ pub struct CanonicalSettings {
     /// Dropped from the query only where the value looks like a session's: at least 24 letters and
     /// digits, both among them. (`sid` may be a story or a section as well.)
     pub drop_parameters_with_session_value: Vec<String>,
+    /// Dropped from the query only where the other one stands in it too, as `cfid` beside `cftoken`:
+    /// alone it may be a document's number.
+    pub drop_parameters_beside: Vec<(String, String)>,
+    /// Path segments of ASP.NET's sessions without cookies are dropped, as in `/(S(1q2w3e))/page.aspx`.
+    pub drop_session_segments: bool,
     /// Dropped where they hang on a path segment or a parameter behind a semicolon, as in
     /// `/page.do;jsessionid=1A2B`.
     pub drop_semicolon_parameters: Vec<String>,
@@ -87,6 +92,9 @@ const AMBIGUOUS_SESSION: &[&str] = &[
     "sessionid",
 ];
 
+/// ColdFusion's: a number for the visitor, and a secret that proves it.
+const BESIDE: &[(&str, &str)] = &[("cfid", "cftoken")];
+
 const SEMICOLON_SESSION: &[&str] = &["jsessionid", "phpsessid"];
 
 impl Default for CanonicalSettings {
@@ -95,6 +103,11 @@ impl Default for CanonicalSettings {
         Self {
             drop_parameters: owned(TRACKING_AND_SESSION),
             drop_parameters_with_session_value: owned(AMBIGUOUS_SESSION),
+            drop_parameters_beside: BESIDE
+                .iter()
+                .map(|&(name, beside)| (name.to_owned(), beside.to_owned()))
+                .collect(),
+            drop_session_segments: true,
             drop_semicolon_parameters: owned(SEMICOLON_SESSION),
         }
     }
@@ -106,6 +119,8 @@ impl CanonicalSettings {
         Self {
             drop_parameters: Vec::new(),
             drop_parameters_with_session_value: Vec::new(),
+            drop_parameters_beside: Vec::new(),
+            drop_session_segments: false,
             drop_semicolon_parameters: Vec::new(),
         }
     }
@@ -116,6 +131,9 @@ impl CanonicalSettings {
 pub(super) struct DropRules {
     always: Names,
     with_session_value: Names,
+    /// What may be dropped, and what must stand beside it.
+    beside: Vec<(Names, Names)>,
+    session_segments: bool,
     behind_semicolon: Names,
 }
 
@@ -124,6 +142,15 @@ impl DropRules {
         Self {
             always: Names::new(&settings.drop_parameters),
             with_session_value: Names::new(&settings.drop_parameters_with_session_value),
+            beside: settings
+                .drop_parameters_beside
+                .iter()
+                .map(|(name, beside)| {
+                    let names = |name: &String| Names::new(std::slice::from_ref(name));
+                    (names(name), names(beside))
+                })
+                .collect(),
+            session_segments: settings.drop_session_segments,
             behind_semicolon: Names::new(&settings.drop_semicolon_parameters),
         }
     }
@@ -139,6 +166,8 @@ impl DropRules {
         let start = out.len();
         out.push('?');
         let mut kept_any = false;
+        // Nothing stands beside a parameter that is alone.
+        let may_pair = !self.beside.is_empty() && query.contains('&');
         for parameter in query.split('&') {
             let parameter_start = out.len();
             if kept_any {
@@ -150,7 +179,9 @@ impl DropRules {
             if met.semicolon {
                 self.cut_semicolon_parameters(out, text_start);
             }
-            if self.drops(&out[text_start..]) {
+            if self.drops(&out[text_start..])
+                || (may_pair && self.drops_beside(&out[text_start..], query))
+            {
                 out.truncate(parameter_start);
             } else {
                 kept_any = true;
@@ -160,6 +191,47 @@ impl DropRules {
             out.truncate(start);
         }
         all_met
+    }
+
+    /// Is this a parameter that goes where another one stands in the same query, and does it?
+    fn drops_beside(&self, parameter: &str, query: &str) -> bool {
+        let (name, _) = split_parameter(parameter);
+        self.beside.iter().any(|(dropped, beside)| {
+            dropped.contains(name)
+                && query
+                    .split('&')
+                    .any(|other| beside.contains(split_parameter(other).0))
+        })
+    }
+
+    /// Is this path segment, in canonical escapes, no more than a session's name? ASP.NET writes
+    /// `(S(…))`, with an anonymous visitor's `A(…)`, a login's `F(…)` and `X(1)` before or behind it.
+    pub(super) fn drops_segment(&self, segment: &str) -> bool {
+        if !self.session_segments || !segment.starts_with('(') {
+            return false;
+        }
+        let Some(mut rest) = segment
+            .strip_prefix('(')
+            .and_then(|inner| inner.strip_suffix(')'))
+        else {
+            return false;
+        };
+        let mut names_session = false;
+        while let Some((kind, value)) = rest.split_once('(') {
+            let Some((value, after)) = value.split_once(')') else {
+                return false;
+            };
+            let is_value = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+            if !matches!(kind, "A" | "F" | "S" | "X")
+                || value.is_empty()
+                || !value.bytes().all(is_value)
+            {
+                return false;
+            }
+            names_session |= kind == "S";
+            rest = after;
+        }
+        names_session && rest.is_empty()
     }
 
     /// Cuts dropped parameters out of the text from `start` on, each with its semicolon.
@@ -294,6 +366,11 @@ mod tests {
             ("PHPSESSID=cdc993a493e899bed04f4d0c8a462a03", ""),
             ("phpsessid", ""),
             ("sid=42", "?sid=42"),
+            ("CFID=12&CFTOKEN=8675309&id=3", "?id=3"),
+            ("id=3&cftoken=8675309&cfid=12", "?id=3"),
+            ("cfid=12&id=3", "?cfid=12&id=3"),
+            ("CFID=12", "?CFID=12"),
+            ("cfid=12&cftokens=1", "?cfid=12&cftokens=1"),
             (
                 "sid=internationalconferenceproceedings",
                 "?sid=internationalconferenceproceedings",
@@ -312,10 +389,44 @@ mod tests {
     fn can_be_switched_off_and_extended() {
         let off = CanonicalSettings::keep_all_parameters();
         assert_eq!(kept(&off, "utm_source=x&a"), "?utm_source=x&a");
+        assert_eq!(kept(&off, "cfid=1&cftoken=2"), "?cfid=1&cftoken=2");
         let own = CanonicalSettings {
             drop_parameters: vec!["x[]".into(), "ref_*".into(), "*".into(), " ".into()],
             ..off
         };
         assert_eq!(kept(&own, "X[]=1&ref_a=1&y=2&ref=3"), "?y=2&ref=3");
+    }
+
+    #[test]
+    fn only_sessions_are_dropped_from_paths() {
+        let rules = DropRules::new(&CanonicalSettings::default());
+        for segment in [
+            "(S(lit3py55t21z5v55vlm25s55))",
+            "(X(1)S(lit3py55t21z5v55vlm25s55))",
+            "(A(sCn_x-1)F(abc)S(lit3py55t21z5v55vlm25s55))",
+        ] {
+            assert!(rules.drops_segment(segment), "{segment}");
+        }
+        for segment in [
+            "",
+            "(",
+            "()",
+            "(S)",
+            "(S())",
+            "(S(a)",
+            "S(a)",
+            "(S(a))b",
+            "(S(a)b)",
+            "(S(a b))",
+            "(s(a))",
+            "(T(a)S(b))",
+            "(X(1))",
+            "(2024)",
+            "((S(a)))",
+        ] {
+            assert!(!rules.drops_segment(segment), "{segment}");
+        }
+        let off = DropRules::new(&CanonicalSettings::keep_all_parameters());
+        assert!(!off.drops_segment("(S(lit3py55t21z5v55vlm25s55))"));
     }
 }

@@ -61,21 +61,9 @@ impl Decoder {
         })
     }
 
-    /// For all Content-Encoding headers of a head together.
-    pub fn for_head(head: &Head, max_decoded_bytes: u64) -> Option<Self> {
-        let mut values = head.get_all("content-encoding");
-        let first = String::from_utf8_lossy(values.next()?);
-        match values.next() {
-            None => Self::for_encoding(&first, max_decoded_bytes),
-            Some(second) => {
-                let mut all = first.into_owned();
-                for value in std::iter::once(second).chain(values) {
-                    all.push(',');
-                    all.push_str(&String::from_utf8_lossy(value));
-                }
-                Self::for_encoding(&all, max_decoded_bytes)
-            }
-        }
+    /// Is this the name of an encoding that can be undone?
+    pub(crate) fn knows(name: &[u8]) -> bool {
+        std::str::from_utf8(name).is_ok_and(|name| Stage::named(name).is_some())
     }
 
     /// Decode the next bytes of the body and append the result to `out`. After an error nothing
@@ -116,6 +104,28 @@ impl Decoder {
         self.stages.iter().any(Stage::is_passing_through)
     }
 
+    /// The body of an answer, with all its Content-Encoding headers undone.
+    ///
+    /// A server and what stands before it may both say what only one of them did. Where undoing a name
+    /// twice in a row breaks, it is undone once; gzip shows by itself whether there is a second layer.
+    pub fn decode_answer<'a>(
+        head: &Head,
+        body: &'a [u8],
+        max_decoded_bytes: u64,
+    ) -> (Cow<'a, [u8]>, Result<(), DecodeEnd>) {
+        let encodings = content_encodings(head);
+        let (decoded, result) = Self::decode_body(&encodings, body, max_decoded_bytes);
+        if result == Err(DecodeEnd::Broken)
+            && let Some(fewer) = without_repeats(&encodings)
+        {
+            let (by_fewer, fewer_result) = Self::decode_body(&fewer, body, max_decoded_bytes);
+            if fewer_result != Err(DecodeEnd::Broken) {
+                return (by_fewer, fewer_result);
+            }
+        }
+        (decoded, result)
+    }
+
     /// A body that is all there. Faster than `push` for gzip, the same result otherwise.
     pub fn decode_body<'a>(
         content_encoding: &str,
@@ -135,6 +145,39 @@ impl Decoder {
         let result = decoder.push(body, &mut out).and_then(|()| decoder.finish());
         (Cow::Owned(out), result)
     }
+}
+
+/// The values of all Content-Encoding headers as one list.
+fn content_encodings(head: &Head) -> Cow<'_, str> {
+    let mut values = head.get_all("content-encoding");
+    let first = values.next().map(String::from_utf8_lossy);
+    let mut all = first.unwrap_or_default();
+    for value in values {
+        let all = all.to_mut();
+        all.push(',');
+        all.push_str(&String::from_utf8_lossy(value));
+    }
+    all
+}
+
+/// The list with each run of the same name made one; `None` if there is no such run.
+fn without_repeats(encodings: &str) -> Option<String> {
+    let names = || {
+        encodings
+            .split(',')
+            .map(str::trim)
+            .filter(|n| !n.is_empty())
+    };
+    let mut distinct: Vec<&str> = Vec::new();
+    for name in names() {
+        if !distinct
+            .last()
+            .is_some_and(|last| last.eq_ignore_ascii_case(name))
+        {
+            distinct.push(name);
+        }
+    }
+    (distinct.len() < names().count()).then(|| distinct.join(","))
 }
 
 /// One gzip member whose trailer tells its size truly; `None` for anything else.

@@ -3,9 +3,10 @@
 use super::chunked::{Chunked, Progress};
 use super::framing::Framing;
 use super::oddity::{Oddities, Oddity};
-use super::response::BodySink;
+use super::response::{BodySink, Wait};
 use super::stream::ReadEnd;
 use super::wire::{READ_BYTES, Wire};
+use crate::decode::{DecodeEnd, Decoder};
 use portolan_model::Truncation;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -24,6 +25,7 @@ pub(crate) struct BodyReader<'a> {
     pub(crate) max_trailer_bytes: usize,
     pub(crate) read_timeout: Duration,
     pub(crate) wire_bytes: u64,
+    pub(crate) max_wire_bytes: u64,
     pub(crate) oddities: Oddities,
 }
 
@@ -42,6 +44,7 @@ impl Ended {
     fn early(end: &ReadEnd) -> Self {
         match end {
             ReadEnd::TimedOut => Ended::TooLate,
+            ReadEnd::TooMuch => Ended::TooLong,
             _ => Ended::Lost,
         }
     }
@@ -147,7 +150,7 @@ impl BodyReader<'_> {
                 self.oddities.add(Oddity::BadChunking);
                 break Ended::WholeAndMore;
             }
-            if !matches!(end, ReadEnd::TimedOut) {
+            if !matches!(end, ReadEnd::TimedOut | ReadEnd::TooMuch) {
                 self.oddities.add(Oddity::BadChunking);
             }
             break Ended::early(&end);
@@ -199,6 +202,10 @@ impl BodyReader<'_> {
         }
         let read = self.wire.read(&mut self.body).await?;
         self.wire_bytes += read.bytes as u64;
+        if self.wire_bytes > self.max_wire_bytes {
+            self.oddities.add(Oddity::TooMuchFraming);
+            return Err(ReadEnd::TooMuch);
+        }
         self.wire.deadline.allow_silence(read.at, self.read_timeout);
         Ok(())
     }
@@ -207,6 +214,36 @@ impl BodyReader<'_> {
         let spare = self.body.capacity() - self.body.len();
         if spare < READ_BYTES / 4 {
             self.body.reserve(READ_BYTES);
+        }
+    }
+}
+
+/// For a body whose transfer is compressed: the sink is shown nothing until all of it is undone.
+pub(crate) struct Unshown<'a>(pub(crate) &'a mut dyn BodySink);
+
+impl BodySink for Unshown<'_> {
+    fn body(&mut self, _bytes: &[u8]) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn wait_before_more(&mut self, so_far_bytes: usize) -> Option<Wait> {
+        self.0.wait_before_more(so_far_bytes)
+    }
+}
+
+impl Unshown<'_> {
+    /// Undoes the compression and shows the sink what came out; what is missing of it, if anything.
+    pub(crate) fn decode(self, mut decoder: Decoder, body: &mut Vec<u8>) -> Option<Truncation> {
+        let mut plain = Vec::new();
+        let result = decoder
+            .push(body, &mut plain)
+            .and_then(|()| decoder.finish());
+        *body = plain;
+        let enough = !body.is_empty() && self.0.body(body).is_break();
+        match result {
+            Ok(()) => enough.then_some(Truncation::Length),
+            Err(DecodeEnd::TooLong) => Some(Truncation::Length),
+            Err(DecodeEnd::Broken) => Some(Truncation::Disconnect),
         }
     }
 }

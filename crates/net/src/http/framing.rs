@@ -4,6 +4,7 @@
 use super::head::{Head, Version};
 use super::oddity::{Oddities, Oddity};
 use super::request::Method;
+use crate::decode::Decoder;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
@@ -42,7 +43,11 @@ pub(crate) fn plan(head: &Head, method: Method, oddities: &mut Oddities) -> Body
                 oddities.add(Oddity::LengthAndChunked);
                 keep_alive = false;
             }
-            framing
+            // By the book such a body ends with the connection. Who names a length may not close it.
+            match (framing, length) {
+                (Framing::Close, Some(length)) => Framing::Length(length),
+                _ => framing,
+            }
         }
         None => length.map_or(Framing::Close, Framing::Length),
     };
@@ -66,7 +71,7 @@ fn wants_keep_alive(head: &Head) -> bool {
 }
 
 /// The promised length. Of several the largest: cutting a body that the server meant to send loses
-/// more than waiting for its end does.
+/// more than waiting for its end does. A body that ends with a smaller one is whole (`promises_length`).
 fn content_length(head: &Head, oddities: &mut Oddities, keep_alive: &mut bool) -> Option<u64> {
     let mut length = None;
     for value in head.get_all("content-length").flat_map(tokens) {
@@ -94,11 +99,34 @@ fn transfer_encoding(head: &Head, oddities: &mut Oddities) -> Option<Framing> {
         if token.eq_ignore_ascii_case(b"chunked") {
             framing = Some(Framing::Chunked);
         } else if !token.eq_ignore_ascii_case(b"identity") {
-            oddities.add(Oddity::UnknownTransferEncoding);
+            oddities.add(if Decoder::knows(token) {
+                Oddity::CompressedTransfer
+            } else {
+                Oddity::UnknownTransferEncoding
+            });
             framing = framing.or(Some(Framing::Close));
         }
     }
     framing
+}
+
+/// What undoes the compression of the transfer, where there is one: `Transfer-Encoding: gzip, chunked`.
+pub(crate) fn transfer_decoder(head: &Head, max_bytes: u64) -> Option<Decoder> {
+    let mut codings = String::new();
+    for token in head.get_all("transfer-encoding").flat_map(tokens) {
+        if !token.eq_ignore_ascii_case(b"chunked") {
+            codings.push_str(&String::from_utf8_lossy(token));
+            codings.push(',');
+        }
+    }
+    Decoder::for_encoding(&codings, max_bytes)
+}
+
+/// Is this one of the lengths that the head promises? Of several that differ, one may come true.
+pub(crate) fn promises_length(head: &Head, bytes: usize) -> bool {
+    head.get_all("content-length")
+        .flat_map(tokens)
+        .any(|value| decimal(value) == Some(bytes as u64))
 }
 
 fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -173,6 +201,24 @@ mod tests {
                 Close,
                 false,
                 &[Oddity::UnknownTransferEncoding],
+            ),
+            (
+                "HTTP/1.1 200 OK\nTransfer-Encoding: gzip\n",
+                Close,
+                false,
+                &[Oddity::CompressedTransfer],
+            ),
+            (
+                "HTTP/1.1 200 OK\nTransfer-Encoding: x-gzip, chunked\n",
+                Chunked,
+                true,
+                &[Oddity::CompressedTransfer],
+            ),
+            (
+                "HTTP/1.1 200 OK\nTransfer-Encoding: gzip\nContent-Length: 5\n",
+                Length(5),
+                false,
+                &[Oddity::LengthAndChunked, Oddity::CompressedTransfer],
             ),
             (
                 "HTTP/1.1 200 OK\nContent-Length: 5, 5\n",

@@ -1,21 +1,18 @@
 //! One HTTP/1.x connection: sends a request, takes the answer whatever shape it has. One request at
 //! a time; redirects, retries and politeness are the caller's.
 
-use super::body::{BodyReader, Ended};
-use super::framing::{BodyPlan, Framing, plan};
+use super::body::{BodyReader, Ended, Unshown};
+use super::framing::{BodyPlan, Framing, plan, promises_length, transfer_decoder};
 use super::head::Head;
 use super::oddity::{Oddities, Oddity};
 use super::request::{Method, Origin, Request};
 use super::response::{BodySink, Response, Timings};
 use super::stream::{ReadEnd, Stream};
 use super::wire::{READ_BYTES, Sent, Wire};
-use super::{HttpSettings, elapsed_ms, lost};
+use super::{HttpSettings, MAX_INTERIM_ANSWERS, elapsed_ms, lost, too_many_interim_answers};
 use crate::NetError;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// So many 1xx answers before the real one are skipped.
-const MAX_INTERIM_ANSWERS: u32 = 16;
 
 pub(crate) struct Http1 {
     wire: Wire,
@@ -80,9 +77,18 @@ impl Http1 {
             });
         }
         let unwanted = sink.head(&head).is_break() && framing != Framing::Empty;
+        let is_compressed = oddities.has(Oddity::CompressedTransfer) && !unwanted;
+        let decoder = is_compressed
+            .then(|| transfer_decoder(&head, settings.max_body_bytes))
+            .flatten();
+        let mut unshown = Unshown(sink);
         let mut reader = BodyReader {
             wire: &mut self.wire,
-            sink,
+            sink: match decoder {
+                Some(_) => &mut unshown,
+                None => &mut *unshown.0,
+            },
+            max_wire_bytes: settings.max_wire_bytes(),
             wire_bytes: (head_bytes + buffer.len()) as u64,
             body: buffer,
             max_bytes: settings.max_body_bytes,
@@ -97,13 +103,25 @@ impl Http1 {
             reader.read(framing).await
         };
         let BodyReader {
-            body,
+            mut body,
             wire_bytes,
             oddities,
             ..
         } = reader;
+        let mut truncated = ended.truncation();
+        let came_true = oddities.has(Oddity::ConflictingContentLength)
+            && matches!(ended, Ended::Lost | Ended::TooLate)
+            && promises_length(&head, body.len());
+        if came_true {
+            truncated = None;
+        }
+        if let Some(decoder) = decoder {
+            let missing = unshown.decode(decoder, &mut body);
+            truncated = truncated.or(missing);
+        }
         self.served += 1;
-        if ended == Ended::Whole && keep_alive {
+        let is_over = oddities.has(Oddity::HeadWithoutEnd);
+        if ended == Ended::Whole && keep_alive && !is_over {
             self.open = true;
             self.idle_since = Instant::now();
             if let Some(limit) = keep_alive_timeout(&head) {
@@ -115,7 +133,7 @@ impl Http1 {
             head,
             body,
             chunked: framing == Framing::Chunked,
-            truncated: ended.truncation(),
+            truncated,
             oddities,
             timings: Timings {
                 connect_ms: 0,
@@ -171,9 +189,7 @@ impl Http1 {
                 }
                 interim += 1;
                 if interim > MAX_INTERIM_ANSWERS {
-                    return Err(NetError::BrokenHttp(format!(
-                        "more than {MAX_INTERIM_ANSWERS} interim answers"
-                    )));
+                    return Err(too_many_interim_answers());
                 }
                 (start, searched) = (0, 0);
                 continue;
@@ -192,6 +208,24 @@ impl Http1 {
                     if begins_as_http.is_none() && buffer.len() > start =>
                 {
                     return self.http09(buffer, settings, oddities);
+                }
+                // A head that stops within a line is lost; one that stops behind a line lacks nothing but
+                // its end.
+                Err(end @ (ReadEnd::Closed | ReadEnd::ClosedUnclean))
+                    if begins_as_http == Some(true) && buffer.ends_with(b"\n") =>
+                {
+                    let head = Head::parse(&buffer[start..], oddities)
+                        .ok_or_else(|| no_status(&buffer[start..]))?;
+                    if matches!(head.status(), 100 | 102..200) {
+                        return Err(lost("it was closed after an interim answer", false));
+                    }
+                    oddities.add(Oddity::HeadWithoutEnd);
+                    if matches!(end, ReadEnd::ClosedUnclean) {
+                        oddities.add(Oddity::NoCloseNotify);
+                    }
+                    skipped += buffer.len();
+                    buffer.clear();
+                    return Ok((head, skipped));
                 }
                 Err(end) => {
                     let nothing_came = buffer.is_empty() && interim == 0;

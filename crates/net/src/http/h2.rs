@@ -3,17 +3,21 @@
 
 use super::deadline::Deadline;
 use super::head::{Head, Version};
-use super::oddity::Oddities;
+use super::meter::{Meter, Metered};
+use super::oddity::{Oddities, Oddity};
 use super::request::{Method, Origin, Request, push_target};
 use super::response::{BodySink, Response, Timings};
 use super::stream::Stream;
-use super::{HttpSettings, elapsed_ms, lost};
+use super::{HttpSettings, MAX_INTERIM_ANSWERS, elapsed_ms, lost, too_many_interim_answers};
 use crate::NetError;
 use bytes::Bytes;
 use h2::RecvStream;
-use h2::client::SendRequest;
+use h2::client::{ResponseFuture, SendRequest};
 use portolan_model::Truncation;
 use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -26,6 +30,7 @@ pub(crate) struct Http2 {
     sender: SendRequest<Bytes>,
     /// Answers pings and moves frames, also while no request is under way.
     driver: JoinHandle<()>,
+    meter: Arc<Meter>,
     deadline: Deadline,
     open: bool,
     served: u32,
@@ -35,6 +40,12 @@ pub(crate) struct Http2 {
 
 impl Http2 {
     pub(crate) async fn new(stream: Stream, settings: &HttpSettings) -> Result<Self, NetError> {
+        let meter = Arc::new(Meter::default());
+        meter.allow(max_wire_bytes(settings));
+        let stream = Metered {
+            stream,
+            meter: Arc::clone(&meter),
+        };
         let (sender, connection) = h2::client::Builder::new()
             .enable_push(false)
             .initial_window_size(WINDOW_BYTES)
@@ -51,6 +62,7 @@ impl Http2 {
         Ok(Self {
             sender,
             driver,
+            meter,
             deadline: Deadline::new(),
             open: true,
             served: 0,
@@ -81,24 +93,30 @@ impl Http2 {
             Duration::from_millis(settings.request_timeout_ms),
             Duration::from_millis(settings.first_byte_timeout_ms),
         );
+        self.meter.allow(max_wire_bytes(settings));
         let (parts, mut stream) = self.ask(origin, settings, request).await?;
         let mut oddities = Oddities::default();
         let head = head_in_http1_form(&parts, &mut oddities)?;
         let first_byte_ms = elapsed_ms(started);
         let mut body = Vec::new();
-        let truncated = if sink.head(&head).is_break() && !stream.is_end_stream() {
+        let mut truncated = if sink.head(&head).is_break() && !stream.is_end_stream() {
             Some(Truncation::Length)
         } else {
             self.read_body(&mut stream, &mut body, settings, sink).await
         };
+        if self.meter.is_overrun() {
+            oddities.add(Oddity::TooMuchFraming);
+            truncated = truncated.map(|_| Truncation::Length);
+        }
         // A cut stream is reset when it is dropped; the connection itself goes on, unless it is what
         // was too slow or broke.
-        self.open = matches!(truncated, None | Some(Truncation::Length));
+        self.open =
+            matches!(truncated, None | Some(Truncation::Length)) && !self.meter.is_overrun();
         self.served += 1;
         self.idle_since = Instant::now();
         Ok(Response {
             request_head: request.write_head(origin, settings, false),
-            wire_bytes: (head.bytes().len() + body.len()) as u64,
+            wire_bytes: self.meter.take(),
             head,
             body,
             chunked: false,
@@ -130,13 +148,19 @@ impl Http2 {
             let (answer, _) = sender
                 .send_request(message, true)
                 .map_err(|error| failure(&error, served > 0))?;
-            answer.await.map_err(|error| failure(&error, served > 0))
+            final_answer(answer, served > 0).await
         };
         let response = deadline.race(answer).await.ok_or(NetError::Timeout {
             waiting_for: "the answer's head",
             after_ms: settings.first_byte_timeout_ms,
-        })??;
-        Ok(response.into_parts())
+        })?;
+        match response {
+            Ok(response) => Ok(response.into_parts()),
+            Err(_) if self.meter.is_overrun() => Err(NetError::BrokenHttp(
+                "HTTP/2: more came before a head than an answer may take".to_owned(),
+            )),
+            Err(error) => Err(error),
+        }
     }
 
     async fn read_body(
@@ -179,10 +203,38 @@ impl Http2 {
     }
 }
 
+/// Besides the answer, what was under way for this one and for the one before when they were cut.
+fn max_wire_bytes(settings: &HttpSettings) -> u64 {
+    settings
+        .max_wire_bytes()
+        .saturating_add(2 * u64::from(WINDOW_BYTES))
+}
+
 impl Drop for Http2 {
     fn drop(&mut self) {
         self.driver.abort();
     }
+}
+
+/// The answer behind the interim ones, of which there may be a few. They are taken one by one: `h2` keeps
+/// those that nobody asks for.
+async fn final_answer(
+    mut answer: ResponseFuture,
+    reused: bool,
+) -> Result<http::Response<RecvStream>, NetError> {
+    let mut interim = 0;
+    poll_fn(|cx| {
+        while let Poll::Ready(Some(Ok(_))) = answer.poll_informational(cx) {
+            interim += 1;
+            if interim > MAX_INTERIM_ANSWERS {
+                return Poll::Ready(Err(too_many_interim_answers()));
+            }
+        }
+        Pin::new(&mut answer)
+            .poll(cx)
+            .map_err(|error| failure(&error, reused))
+    })
+    .await
 }
 
 fn message(

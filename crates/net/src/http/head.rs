@@ -2,7 +2,9 @@
 //! nothing that a server writes there is refused, except what has no status at all.
 
 use super::oddity::{Oddities, Oddity};
+use super::raw_url::url_text;
 use memchr::{memchr, memchr_iter};
+use std::borrow::Cow;
 
 /// Header lines beyond this many are kept as bytes but not read.
 const MAX_FIELDS: usize = 4_096;
@@ -35,7 +37,7 @@ struct Field {
 }
 
 impl Head {
-    /// Byte for byte as received, with the blank line that ends it; empty for HTTP/0.9.
+    /// Byte for byte as received, with the blank line that ends it, if it came; empty for HTTP/0.9.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -62,6 +64,12 @@ impl Head {
     /// The first field of that name, if it is UTF-8.
     pub fn get_str(&self, name: &str) -> Option<&str> {
         self.get(name).and_then(|v| std::str::from_utf8(v).ok())
+    }
+
+    /// The first field of that name as text for a URL parser. Bytes that are not UTF-8, such as those of
+    /// Shift_JIS or Latin-1, are percent-encoded as they are.
+    pub fn get_url(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.get(name).map(url_text)
     }
 
     pub fn get_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {

@@ -9,7 +9,9 @@ mod framing;
 mod h1;
 mod h2;
 mod head;
+mod meter;
 mod oddity;
+mod raw_url;
 mod request;
 mod response;
 mod settings;
@@ -26,6 +28,13 @@ pub use settings::HttpSettings;
 pub(crate) use stream::Stream;
 
 use crate::NetError;
+
+/// So many 1xx answers before the real one are skipped.
+const MAX_INTERIM_ANSWERS: u32 = 16;
+
+fn too_many_interim_answers() -> NetError {
+    NetError::BrokenHttp(format!("more than {MAX_INTERIM_ANSWERS} interim answers"))
+}
 
 fn elapsed_ms(since: tokio::time::Instant) -> u32 {
     u32::try_from(since.elapsed().as_millis()).unwrap_or(u32::MAX)

@@ -46,6 +46,12 @@ oddities! {
     /// The TLS stream ended without saying so.
     NoCloseNotify = 17, "no-close-notify";
     UnknownTransferEncoding = 18, "unknown-transfer-encoding";
+    /// The connection ended where the head's blank line should have been.
+    HeadWithoutEnd = 19, "head-without-end";
+    /// A compression that belongs to the transfer alone, and that nobody asked for.
+    CompressedTransfer = 20, "compressed-transfer";
+    /// Chunk sizes, padding or frames took more than they may: the answer is cut.
+    TooMuchFraming = 21, "too-much-framing";
 }
 
 /// A set of oddities.

@@ -3,6 +3,7 @@
 use super::head::{Head, Version};
 use super::oddity::Oddities;
 use portolan_model::Truncation;
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::pin::Pin;
 
@@ -18,8 +19,8 @@ pub struct Response {
     pub truncated: Option<Truncation>,
     pub oddities: Oddities,
     pub timings: Timings,
-    /// Bytes of head and body as they came over the connection (inside TLS), framing included; for
-    /// HTTP/2 without its framing.
+    /// All bytes that came over the connection (inside TLS) for this answer: interim answers, head, body,
+    /// and what they are packed in. For HTTP/2 also what came between the answer before and this one.
     pub wire_bytes: u64,
 }
 
@@ -45,6 +46,11 @@ impl Response {
     /// The first header of that name, in any case.
     pub fn header(&self, name: &str) -> Option<&[u8]> {
         self.head.get(name)
+    }
+
+    /// A URL in the first header of that name (`Location`): see `Head::get_url`.
+    pub fn header_url(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.head.get_url(name)
     }
 
     /// The first header of that name, if it is UTF-8.

@@ -27,7 +27,8 @@ pub struct HttpSettings {
     /// How long a connection may idle and still be used again.
     pub keep_alive_ms: u64,
     pub max_head_bytes: usize,
-    /// Body as received, transfer-decoded; longer ones are cut.
+    /// Body as received, transfer-decoded; longer ones are cut. What it is packed in may take as much again:
+    /// see `max_wire_bytes`.
     pub max_body_bytes: u64,
     /// Body after content decoding; longer ones are cut.
     pub max_decoded_bytes: u64,
@@ -62,6 +63,15 @@ impl Default for HttpSettings {
             accept_invalid_certificates: false,
             ca_file: None,
         }
+    }
+}
+
+impl HttpSettings {
+    /// An answer that takes more bytes on the wire, whatever they are, is cut.
+    pub(crate) fn max_wire_bytes(&self) -> u64 {
+        self.max_body_bytes
+            .saturating_mul(2)
+            .saturating_add(self.max_head_bytes as u64)
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) enum ReadEnd {
     ClosedUnclean,
     Failed(io::Error),
     TimedOut,
+    /// More came than an answer may take.
+    TooMuch,
 }
 
 impl From<io::Error> for ReadEnd {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use portolan_crawl::Crawl;
-use portolan_crawl::report::{bytes, date};
+use portolan_crawl::report::{bytes, date, thousands};
 use portolan_model::{Outcome, Pulse, Visit};
 use portolan_registry::{QueuePosition, Snapshot, State, UrlRecord};
 use serde_json::json;
@@ -135,6 +135,8 @@ impl Story {
             "title": visit.map(|v| v.title.as_str()),
             "bytes": visit.map(|v| v.body_bytes),
             "fetch_ms": visit.map(|v| v.fetch_ms),
+            "links": visit.map(|v| v.links),
+            "links_left_out": visit.map(|v| v.links_left_out),
             "truncated": visit.and_then(|v| v.truncated).map(|t| t.name()),
             "copy_of": self.copy_of,
             "archive_file": visit.and_then(|v| v.archive).map(|a| a.file),
@@ -215,6 +217,14 @@ impl Story {
         )?;
         if !visit.title.is_empty() {
             writeln!(out, "  Title: {}", visit.title)?;
+        }
+        if visit.links_left_out > 0 {
+            writeln!(
+                out,
+                "  Links taken: {}. Links beyond content.max_links, not taken: {}.",
+                thousands(u64::from(visit.links)),
+                thousands(u64::from(visit.links_left_out))
+            )?;
         }
         if let Some(first) = &self.copy_of {
             writeln!(out, "  The same payload was archived before, from {first}.")?;

@@ -12,6 +12,11 @@ pub struct Fixed {
 }
 
 pub fn serve(answer: impl Fn(&str) -> String + Send + 'static) -> Fixed {
+    serve_bytes(move |path| answer(path).into_bytes())
+}
+
+/// For answers that are no text.
+pub fn serve_bytes(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Fixed {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let addr = listener.local_addr().expect("it is bound");
     let connections = Arc::new(AtomicU64::new(0));
@@ -26,7 +31,7 @@ pub fn serve(answer: impl Fn(&str) -> String + Send + 'static) -> Fixed {
             };
             let head = String::from_utf8_lossy(&request[..read]).into_owned();
             let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
-            let _ = stream.write_all(answer(&path).as_bytes());
+            let _ = stream.write_all(&answer(&path));
         }
     });
     Fixed { addr, connections }
@@ -38,4 +43,10 @@ pub fn page(body: &str) -> String {
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )
+}
+
+pub fn gzip(data: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(data).expect("memory");
+    encoder.finish().expect("memory")
 }

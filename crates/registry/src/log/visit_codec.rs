@@ -38,7 +38,8 @@ pub(crate) fn put_visit(out: &mut Vec<u8>, visit: &Visit) {
         | u8::from(visit.fingerprint != 0) << 1
         | u8::from(visit.simhash != 0) << 2
         | u8::from(visit.duplicate_of.is_some()) << 3
-        | u8::from(visit.archive.is_some()) << 4;
+        | u8::from(visit.archive.is_some()) << 4
+        | u8::from(visit.links_left_out != 0) << 5;
     out.push(flags);
     if visit.sha1 != [0; 20] {
         out.extend_from_slice(&visit.sha1);
@@ -53,6 +54,9 @@ pub(crate) fn put_visit(out: &mut Vec<u8>, visit: &Visit) {
         put_u64(out, original.0);
     }
     put_varint(out, u64::from(visit.links));
+    if visit.links_left_out != 0 {
+        put_varint(out, u64::from(visit.links_left_out));
+    }
     if let Some(archive) = &visit.archive {
         put_position(out, archive);
     }
@@ -115,8 +119,33 @@ pub(crate) fn read_visit(reader: &mut Reader<'_>) -> Option<Visit> {
         visit.duplicate_of = Some(DocId(reader.u64()?));
     }
     visit.links = reader.narrow()?;
+    if flags & 32 != 0 {
+        visit.links_left_out = reader.narrow()?;
+    }
     if flags & 16 != 0 {
         visit.archive = Some(read_position(reader)?);
     }
     Some(visit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_left_out_come_back() {
+        for links_left_out in [0, 1, u32::MAX] {
+            let visit = Visit {
+                links: 10,
+                links_left_out,
+                archive: Some(ArchivePosition::default()),
+                ..Visit::without_answer(7, Outcome::Fetched)
+            };
+            let mut bytes = Vec::new();
+            put_visit(&mut bytes, &visit);
+            let mut reader = Reader::new(&bytes);
+            assert_eq!(read_visit(&mut reader), Some(visit));
+            assert!(reader.is_empty());
+        }
+    }
 }

@@ -58,6 +58,22 @@ fn two_spellings_become_one() {
             "http://example.org/x/..;jsessionid=1/y",
             "http://example.org/x/..;jsessionid=1/y",
         ),
+        (
+            "http://example.org/app/(S(lit3py55t21z5v55vlm25s55))/page.aspx?id=1",
+            "http://example.org/app/page.aspx?id=1",
+        ),
+        (
+            "http://example.org/app/(S(lit3py55t21z5v55vlm25s55))",
+            "http://example.org/app/",
+        ),
+        (
+            "http://example.org/(X(1)S(lit3py55t21z5v55vlm25s55))/../a",
+            "http://example.org/a",
+        ),
+        (
+            "http://example.org/f(x)/(S(a)b)/c",
+            "http://example.org/f(x)/(S(a)b)/c",
+        ),
     ] {
         assert_eq!(canonical(text), expected, "{text}");
     }
@@ -172,7 +188,7 @@ fn odd_text() -> impl Strategy<Value = String> {
             "%25", "%7e", "%2f", "%zz", " ", "\t", "\n", "http:", "https://", "http://", "HTTP:",
             "example.org", "Example.ORG", "other.test.", "a_b.test", "-x-.test", "ab--c.test",
             "xn--bcher-kva.de", "xn--a", "1.2.3.4", "0x7f", "1", ":80", ":443", ":8080", "[::1]",
-            "jsessionid=1", ";jsessionid=x", "utm_source=1", "sid=", "a=1", "'", "\"", "<", "[x]",
+            "jsessionid=1", ";jsessionid=x", "utm_source=1", "cfid=1", "cftoken=2", "(S(a))", "sid=", "a=1", "'", "\"", "<", "[x]",
             "|", "^", "{", "`", "ä", "あ", "\u{a0}", "\u{7f}", "\u{0}", "mailto:", "javascript:",
             "a", "b.html", "~c", "*", "$", "+", ",", "(", "!",
         ]).prop_map(str::to_owned),
