@@ -243,7 +243,7 @@ fn read_log(dir: &Path, manifest: &Manifest, partitions: usize) -> Result<LogFou
             }
             Entry::Visit { visit, .. } => visit.archive.iter().for_each(|at| stats.archived(at)),
             Entry::Host { archive, .. } => archive.iter().for_each(|at| stats.archived(at)),
-            Entry::Links { source: None, .. } => {}
+            Entry::Links { source: None, .. } | Entry::Again { .. } => {}
         }
     }
     let end = log.end();
