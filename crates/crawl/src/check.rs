@@ -189,7 +189,7 @@ fn check_archive(
     let mut indexes = CheckedKind::of(
         "index",
         "indexes of the WARC files",
-        "Delete it: the crawl makes it again when it goes on.",
+        "Delete it if it is there: the crawl makes it again when it goes on.",
     );
     let logged = registry.archive_files.as_deref();
     if let (Some(settings), Some(logged)) = (settings, logged) {

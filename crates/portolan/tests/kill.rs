@@ -49,6 +49,83 @@ fn kills_at_any_moment_lose_nothing_and_repeat_next_to_nothing() {
     status_is_consistent(&site);
 }
 
+/// Pages until the first run stops in order, and leaves a checkpoint.
+const PAGES_BEFORE: u64 = 500;
+
+/// Once a checkpoint exists, most of what the log's tail says is about URLs that are on disk, and has to be looked up. Still
+/// nothing whose visit was durable is fetched again, or archived again, or taken for a new payload.
+#[test]
+fn kills_after_a_checkpoint_repeat_next_to_nothing() {
+    let site = Site::serve(spec());
+    let config = site.config(&settings());
+    let pages = PAGES_BEFORE.to_string();
+    let mut command = site.crawl();
+    command
+        .arg("--config")
+        .arg(config)
+        .args(["--max-pages", &pages]);
+    let first = run(&mut command).succeeded().json();
+    assert_eq!(text(&first, "stopped_by"), "max-pages");
+    site.witness().mark();
+    let mut kills = 0;
+    // Late enough that there is a log since the checkpoint, early enough that there is more to do.
+    for after in [120, 60, 150, 40] {
+        let begun = Instant::now();
+        let mut command = site.resume();
+        let child = start(command.args(["--max-pages", "0"]));
+        let before = site.witness().report().requests;
+        wait_until(START_LIMIT, || {
+            site.witness().report().requests > before + after
+        });
+        signal(child.id(), "KILL");
+        if finish(child, begun).code.is_some() {
+            break;
+        }
+        std::thread::sleep(SETTLE);
+        site.witness().mark();
+        kills += 1;
+    }
+    assert!(kills >= 3, "only {kills} kills hit a running crawl");
+    let mut command = site.resume();
+    let last = run(command.args(["--max-pages", "0"])).succeeded().json();
+    assert_eq!(text(&last, "stopped_by"), "done");
+    assert_eq!(last["recovered"]["after_crash"], true, "{last}");
+
+    next_to_no_repeats(&site, kills);
+    archive_is_sound(&site);
+    index_is_complete_and_sorted(&site);
+    status_is_consistent(&site);
+    copies_are_known(&site);
+    let check = site.ask(&["check"]);
+    assert!(
+        check.out.ends_with("Everything is as it was written.\n"),
+        "{}",
+        check.out
+    );
+}
+
+/// A payload is stored in full once, whatever was killed in between; other answers with it refer to that one.
+fn copies_are_known(site: &Site) {
+    let mut stored: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let urls = site.urls();
+    for record in answers(site) {
+        let url = text(&record, "url").to_owned();
+        let is_page = text(&record, "status") == "200" && urls.contains_key(&url);
+        if text(&record, "type") == "response" && is_page {
+            let digest = text(&record, "digest").to_owned();
+            stored.entry(digest).or_default().push(url);
+        }
+    }
+    let twice: Vec<_> = stored.values().filter(|urls| urls.len() > 1).collect();
+    assert!(stored.len() > 100);
+    assert!(twice.is_empty(), "stored in full more than once: {twice:?}");
+    let copies = answers(site)
+        .iter()
+        .filter(|r| text(r, "type") == "revisit")
+        .count();
+    assert!(copies > 0, "there are copies on this Web");
+}
+
 /// Runs the crawl to its end, through as many kills as it lives to see; how many there were.
 fn crawl_under_fire(site: &Site) -> u64 {
     site.config(&settings());

@@ -102,10 +102,11 @@ fn tell_index(out: &mut impl Write, index: &IndexFaults) -> std::io::Result<()> 
 }
 
 fn told(index: &IndexFaults) -> String {
-    format!(
-        "{}. Delete it: the crawl makes it again when it goes on.",
-        index_fault(index)
-    )
+    let what = index_fault(index);
+    match index.absent {
+        true => format!("{what}; the crawl makes it again when it goes on"),
+        false => format!("{what}. Delete it: the crawl makes it again when it goes on."),
+    }
 }
 
 /// One file's verdict, in words.
