@@ -30,6 +30,14 @@ pub fn count_warcs(root: &Path) -> Result<usize, ArchiveError> {
 
 /// Makes sure that the archive in `root` is that of the crawl `id`. An archive without WARC files becomes it.
 pub fn claim_archive(root: &Path, id: &str) -> Result<(), ArchiveError> {
+    if !is_claimed(root, id)? {
+        write(root, &id_path(root), id)?;
+    }
+    Ok(())
+}
+
+/// Is the archive in `root` that of the crawl `id`? False if it is nobody's yet.
+pub fn is_claimed(root: &Path, id: &str) -> Result<bool, ArchiveError> {
     let path = id_path(root);
     let found = match fs::read_to_string(&path) {
         Ok(text) => Some(text.trim().to_owned()),
@@ -44,7 +52,7 @@ pub fn claim_archive(root: &Path, id: &str) -> Result<(), ArchiveError> {
         Err(error) => return Err(ArchiveError::io("read", &path)(error)),
     };
     if found.as_deref() == Some(id) {
-        return Ok(());
+        return Ok(true);
     }
     if count_warcs(root)? > 0 {
         return Err(match found {
@@ -59,7 +67,7 @@ pub fn claim_archive(root: &Path, id: &str) -> Result<(), ArchiveError> {
             },
         });
     }
-    write(root, &path, id)
+    Ok(false)
 }
 
 fn id_path(root: &Path) -> PathBuf {

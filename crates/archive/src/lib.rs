@@ -50,7 +50,7 @@ mod writer;
 pub use capture::{Built, Capture, PageFacts};
 pub use check_files::{FileFault, check_files};
 pub use check_index::{IndexFaults, check_index, check_merged_index};
-pub use crawl_id::{claim_archive, count_warcs};
+pub use crawl_id::{claim_archive, count_warcs, is_claimed};
 pub use error::ArchiveError;
 pub use fault::Fault;
 pub use list::{Cat, Listed, Listing, Part, cat, list};

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use portolan_archive::{
-    IndexFaults, check_files, check_index, check_merged_index, check_seen, verify_for_index,
+    IndexFaults, check_files, check_index, check_merged_index, check_seen, is_claimed,
+    verify_for_index,
 };
 use portolan_model::CanonicalUrl;
 use portolan_registry::RegistryCheck;
@@ -12,7 +13,7 @@ use serde::Serialize;
 
 use crate::assembly;
 use crate::crawl::{ARCHIVE_DIR, Crawl, REGISTRY_DIR, SEEN_DIR};
-use crate::directory::{SEEDS_FILE, SETTINGS_FILE, remembered_seeds};
+use crate::directory::{SEEDS_FILE, SETTINGS_FILE, archive_id, remembered_seeds};
 use crate::division;
 use crate::error::CrawlError;
 use crate::secret::{self, SECRET_FILE};
@@ -196,6 +197,15 @@ fn check_archive(
         for fault in check_files(dir, &settings.archive.prefix, logged)? {
             warcs.find(&fault.path, 0, fault.what());
         }
+    }
+    if let Some(id) = registry.crawl_id
+        && let Err(error) = is_claimed(dir, &archive_id(id))
+    {
+        warcs.find(
+            &dir.join(ARCHIVE_DIR).join("crawl-id"),
+            0,
+            error.to_string(),
+        );
     }
     let end = logged.and_then(|logged| logged.last().copied());
     for path in warc_files(&dir.join(ARCHIVE_DIR))? {

@@ -196,7 +196,7 @@ impl Crawl {
         let durable = archive_files.last();
         let durable = durable.map(|&(file, end)| DurableEnd { file, end });
         if durable.is_none() || dir.join(ARCHIVE_DIR).is_dir() {
-            claim_archive(&dir, &format!("{crawl_id:016x}"))?;
+            claim_archive(&dir, &directory::archive_id(crawl_id))?;
         }
         let faults = check_files(&dir, &archive_settings.prefix, &archive_files)?;
         let (warc, recovery) = WarcWriter::recover(

@@ -88,6 +88,11 @@ pub(crate) fn refuse_without_registry(dir: &Path) -> Result<(), CrawlError> {
     )))
 }
 
+/// How an archive spells the id of its crawl.
+pub(crate) fn archive_id(crawl_id: u64) -> String {
+    format!("{crawl_id:016x}")
+}
+
 /// A number that no other registry has, by which registry and archive know that they belong together.
 pub(crate) fn new_crawl_id() -> Result<u64, CrawlError> {
     getrandom::u64().map_err(|e| {

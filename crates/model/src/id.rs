@@ -54,8 +54,9 @@ impl Identities {
     /// Tells secrets apart without giving them away: kept with what was made by one, so that another is
     /// noticed.
     pub fn mark(&self) -> u64 {
-        // No host has a space in its name.
-        self.host("the mark of a secret").0
+        // Of both keys: each of them may be damaged. No host and no URL has a space in its name.
+        let (of_hosts, of_docs) = (self.host("a secret's mark"), self.doc("a secret's mark"));
+        of_hosts.0 ^ of_docs.0.rotate_left(32)
     }
 }
 
@@ -131,6 +132,18 @@ mod tests {
             seen[PartitionId::of(host, 7).0 as usize] += 1;
         }
         assert!(seen.iter().all(|&n| (800..1200).contains(&n)), "{seen:?}");
+    }
+
+    /// A secret is damaged if any byte of it is.
+    #[test]
+    fn every_byte_of_a_secret_counts_for_its_mark() {
+        let secret = [7; Identities::SECRET_BYTES];
+        for at in 0..secret.len() {
+            let mut other = secret;
+            other[at] ^= 4;
+            let [one, other] = [secret, other].map(Identities::of_secret);
+            assert_ne!(one.mark(), other.mark(), "{at}");
+        }
     }
 
     /// The vectors of the reference implementation are of the key 00 01 .. 0f and the texts empty, 00,

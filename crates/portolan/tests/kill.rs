@@ -3,7 +3,7 @@
 mod harness;
 
 use harness::{Site, finish, number, run, signal, start, text, wait_until};
-use portolan_simweb::{TruthQuery, WebSpec};
+use portolan_simweb::{Fault, TruthQuery, WebSpec};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -22,6 +22,8 @@ fn spec() -> WebSpec {
         .with_latency_ms(40.0);
     spec.odd.host_share = 0.1;
     spec.faults.retry_after_s = 0;
+    // A page that refuses for ever is waited for, and its crawl does not end in order.
+    spec.faults.errors = vec![Fault::NotFound, Fault::ServerError, Fault::TooManyThenOk];
     spec
 }
 

@@ -80,6 +80,8 @@ pub struct RegistryCheck {
     /// How far answers are archived in each file of the archive, by the file's number; `None` if that cannot be told,
     /// because a log or a manifest is damaged.
     pub archive_files: Option<Vec<(u32, u64)>>,
+    /// Which crawl the registry belongs to, if its meta is sound.
+    pub crawl_id: Option<u64>,
     /// The last user of the registry closed it.
     pub closed: bool,
 }
@@ -92,6 +94,7 @@ pub fn check(dir: &Path, ids: Option<Identities>) -> RegistryCheck {
         None => Meta::read(dir),
     };
     let partitions = known.as_ref().map_or(0, |meta| meta.partitions);
+    let crawl_id = known.as_ref().ok().map(|meta| meta.crawl_id);
     meta.note(&dir.join("meta"), known.map(|_| ()));
     let mut kinds = Kinds::default();
     let mut logs = Vec::new();
@@ -108,6 +111,7 @@ pub fn check(dir: &Path, ids: Option<Identities>) -> RegistryCheck {
     RegistryCheck {
         kinds: all,
         archive_files: told.then_some(stats.archive_files),
+        crawl_id,
         closed: !DirLock::is_left(dir),
     }
 }
