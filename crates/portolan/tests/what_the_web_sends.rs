@@ -218,3 +218,18 @@ fn a_compressed_robots_txt_over_the_bound_loses_its_cut_line() {
     assert_eq!(crawled.state("/public"), "visited");
     assert_eq!(crawled.state("/closed/x"), "excluded robots");
 }
+
+#[test]
+fn a_robots_txt_may_move_to_a_name_in_any_charset() {
+    let crawled = Crawled::of("", |path| match path {
+        "/robots.txt" => answer(b"301 Moved\r\nLocation: /r\xe8gles.txt", b""),
+        "/r%E8gles.txt" => answer(
+            b"200 OK\r\nContent-Type: text/plain",
+            b"User-agent: *\nDisallow: /closed/\n",
+        ),
+        "/" => links(&["/open", "/closed/x"]),
+        path => page(path).into_bytes(),
+    });
+    assert_eq!(crawled.state("/open"), "visited");
+    assert_eq!(crawled.state("/closed/x"), "excluded robots");
+}

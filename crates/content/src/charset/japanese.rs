@@ -118,7 +118,8 @@ fn is_latin_word(text: &str) -> bool {
     while let Some(c) = rest.next() {
         let is_letter = |c: &char| c.is_ascii_alphabetic();
         let is_beside = before.is_some_and(|b| is_letter(&b)) || rest.peek().is_some_and(is_letter);
-        if !c.is_ascii() && !(('\u{c0}'..'\u{250}').contains(&c) && is_beside) {
+        let is_latin = ('\u{c0}'..'\u{250}').contains(&c) && is_beside;
+        if !c.is_ascii() && !is_latin {
             return false;
         }
         before = Some(c);
