@@ -185,16 +185,13 @@ fn refusals_are_never_failures_of_a_page() {
     missed_nothing(&site);
 }
 
+/// How often each path was asked for.
+type Asked = HashMap<String, u32>;
+
 /// `/` names pages; `/sick` answers as `sick` says until it is healed.
-fn one_sick_page(
-    sick: &'static str,
-) -> (
-    fixed::Fixed,
-    Arc<AtomicBool>,
-    Arc<Mutex<HashMap<String, u32>>>,
-) {
+fn one_sick_page(sick: &'static str) -> (fixed::Fixed, Arc<AtomicBool>, Arc<Mutex<Asked>>) {
     let healed = Arc::new(AtomicBool::new(false));
-    let asked: Arc<Mutex<HashMap<String, u32>>> = Arc::default();
+    let asked: Arc<Mutex<Asked>> = Arc::default();
     let (well, count) = (Arc::clone(&healed), Arc::clone(&asked));
     let server = fixed::serve(move |path| {
         *count.lock().unwrap().entry(path.to_owned()).or_default() += 1;

@@ -125,7 +125,7 @@ async fn failures_are_remembered_too() {
         let b = bench(said_ms, settings);
         for _ in 0..3 {
             let error = b.mapping.resolve("nowhere.test").await.unwrap_err();
-            assert_eq!(error.reason(), portolan_model::Reason::Dns);
+            assert_eq!(error.reason(), portolan_model::Reason::UnknownHost);
             assert!(error.to_string().contains("nowhere.test"), "{error}");
         }
         assert_eq!(b.asked(), 1);
