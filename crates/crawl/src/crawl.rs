@@ -118,10 +118,10 @@ impl Crawl {
     pub fn start(plan: Plan) -> Result<Self, CrawlError> {
         let begun = Instant::now();
         let cpu_before = process_cpu_seconds();
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clock = Arc::new(SystemClock::start());
         let canonicalizer = Canonicalizer::new(&assembly::canonical(&plan.settings));
         let mut seeds = parse_seeds(&canonicalizer, &plan.seeds)?;
-        let mapping = assembly::mapping(&plan.settings, Arc::clone(&clock))?;
+        let mapping = assembly::mapping(&plan.settings, clock.clone())?;
         Scope::new(&plan.settings.scope, &seeds)?;
         assembly::connector(&plan.settings, &seeds)?;
         let archive_settings = assembly::archive(&plan.settings);
@@ -154,7 +154,6 @@ impl Crawl {
             Some(_) if resumed => Some(Snapshot::open(&dir.join(REGISTRY_DIR), ids)?),
             _ => None,
         };
-        let run_ms = clock.now_ms();
         let opened = Registry::open(
             &dir.join(REGISTRY_DIR),
             &RegistrySettings {
@@ -165,7 +164,7 @@ impl Crawl {
                     (ids, directory::new_crawl_id()?),
                 )
             },
-            run_ms,
+            clock.now_ms(),
         )
         .map_err(|error| match error {
             RegistryError::Settings { .. } => CrawlError::Input(error.to_string()),
@@ -179,7 +178,10 @@ impl Crawl {
             torn_log_bytes,
             after_crash,
             seeds: known,
+            opened_ms: run_ms,
         } = opened;
+        // The machine's clock may have been set back since.
+        clock.go_on_from(run_ms);
         let given_seeds = seeds.clone();
         let planted: HashSet<&str> = known.iter().map(String::as_str).collect();
         let new_seeds: Vec<CanonicalUrl> = seeds
@@ -204,8 +206,8 @@ impl Crawl {
             archive_settings.clone(),
             durable,
             &surt,
-            Arc::clone(&clock),
-            record_seed(clock.now_ms(), 0),
+            clock.clone(),
+            record_seed(clock.wall_ms(), 0),
         )?;
         let recovered = Recovered::new((after_crash, torn_log_bytes), &recovery, &faults);
         let seen = ContentSeen::open(
@@ -280,7 +282,7 @@ impl Crawl {
             owners.push(deliveries);
             let gauge = Arc::new(Gauges::default());
             gauges.push(Arc::clone(&gauge));
-            let seed = record_seed(shared.now_ms(), number as u64 + 2);
+            let seed = record_seed(shared.wall_ms(), number as u64 + 2);
             let builder = RecordBuilder::new(&archive_settings, seed)?;
             let bench = Workbench::new(
                 &shared,
@@ -304,7 +306,7 @@ impl Crawl {
             shared: Arc::clone(&shared),
             warc,
             seen,
-            builder: RecordBuilder::new(&archive_settings, record_seed(shared.now_ms(), 1))?,
+            builder: RecordBuilder::new(&archive_settings, record_seed(shared.wall_ms(), 1))?,
             logs,
             inbox,
             left_some: false,

@@ -16,6 +16,21 @@ pub(crate) enum Mood {
     },
 }
 
+impl PolitenessSettings {
+    /// No pause is longer, but for a Crawl-delay.
+    pub(crate) fn longest_pause_ms(&self) -> u64 {
+        self.delay_ms
+            .max(self.response_time_delay_max_ms)
+            .max(self.backoff_max_ms)
+            .max(self.retry_after_max_ms)
+    }
+
+    /// How long a host is left alone after a crash if nothing is recorded of it.
+    pub(crate) fn unknown_delay_ms(&self) -> u32 {
+        u32::try_from(self.delay_ms.max(1_000)).unwrap_or(u32::MAX)
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Politeness {
     settings: PolitenessSettings,

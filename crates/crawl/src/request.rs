@@ -97,7 +97,7 @@ impl Visitor {
                     .metrics
                     .add(&shared.metrics.wire_bytes, answer.response.wire_bytes);
                 shared.network.answered(self.turn.host, now_ms);
-                let mood = mood_of(&answer.response, now_ms);
+                let mood = mood_of(&answer.response, shared.wall_ms());
                 self.pulse =
                     shared
                         .politeness
@@ -215,7 +215,7 @@ impl Visitor {
     }
 }
 
-fn mood_of(response: &Response, now_ms: u64) -> Mood {
+fn mood_of(response: &Response, wall_ms: u64) -> Mood {
     let trouble = match response.status() {
         429 => Reason::TooManyRequests,
         503 => Reason::Unavailable,
@@ -224,8 +224,8 @@ fn mood_of(response: &Response, now_ms: u64) -> Mood {
     };
     Mood::Strained {
         trouble,
-        retry_after_ms: response
-            .header_str("retry-after")
-            .and_then(|text| crate::retry_after::parse_ms(text, now_ms)),
+        retry_after_ms: response.header_str("retry-after").and_then(|text| {
+            crate::retry_after::parse_ms(text, response.header_str("date"), wall_ms)
+        }),
     }
 }

@@ -88,7 +88,7 @@ impl Visitor {
                     crawl_delay_ms: None,
                 }));
             };
-            let at_ms = self.shared.now_ms();
+            let at_ms = self.shared.wall_ms();
             let asked = if reading.next.host() == url.host() {
                 self.request(&reading.next, Method::Get, &mut FirstBytes::default(), None)
                     .await
@@ -123,11 +123,14 @@ impl Visitor {
             Some(State::Reading(_)) => return None,
             _ => {}
         }
+        // One that expires later than any may was written by a clock that was set back since.
+        let cache_ms = self.shared.settings.robots.cache_ms;
+        let holds = |r: &RobotsRecord| (now_ms + 1..=now_ms + cache_ms).contains(&r.expires_ms);
         let record = self
             .turn
             .robots
             .iter()
-            .find(|r| r.origin == origin && r.expires_ms > now_ms)?;
+            .find(|r| r.origin == origin && holds(r))?;
         let expires_ms = record.expires_ms;
         let robots = match record.status {
             RobotsStatus::Absent => Robots::allow_all(),

@@ -91,8 +91,14 @@ impl Shared {
         self.pages_before + self.metrics.pages.load(Ordering::Relaxed)
     }
 
+    /// By which pauses go.
     pub(crate) fn now_ms(&self) -> u64 {
         self.clock.now_ms()
+    }
+
+    /// For dates that others read.
+    pub(crate) fn wall_ms(&self) -> u64 {
+        self.clock.wall_ms()
     }
 
     /// Hand an entry to the archivist; waits while its buffers are full.

@@ -170,7 +170,7 @@ impl Visitor {
 
     /// Ask for the page and hand over what came of it. The budget's claim is settled here.
     async fn fetch(&mut self, due: Due, url: &CanonicalUrl, rules: &Rules) -> Next {
-        let at_ms = self.shared.now_ms();
+        let at_ms = self.shared.wall_ms();
         self.asked += 1;
         let mut watch = BodyWatch::new(&self.shared);
         if self
@@ -328,7 +328,7 @@ impl Visitor {
 
     /// The URL's way ends here, or starts again, without an answer.
     async fn settle(&mut self, due: Due, outcome: Outcome) {
-        let mut visit = Visit::without_answer(self.shared.now_ms(), outcome);
+        let mut visit = Visit::without_answer(self.shared.wall_ms(), outcome);
         visit.depth = due.depth;
         visit.attempt = due.attempts.saturating_add(1);
         let links = PageLinks::none(Some(due.doc));
