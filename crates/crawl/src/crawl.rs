@@ -26,12 +26,14 @@ use crate::commit::{self, Archivist, DELIVERY_QUEUE, FINISHED_QUEUE, Finished};
 use crate::directory::{self, SETTINGS_FILE};
 use crate::division::Chosen;
 use crate::error::CrawlError;
-use crate::gate::Gate;
+use crate::gate::{Door, Gate};
 use crate::links::ranked;
 use crate::mapper::{self, NameDrop};
 use crate::metrics::{Metrics, Progress, process_cpu_seconds};
+use crate::neighbour::Neighbours;
 use crate::network::Network;
 use crate::page::Workbench;
+use crate::pauses::Pauses;
 use crate::politeness::Politeness;
 use crate::recovery::Recovered;
 use crate::report::Report;
@@ -225,16 +227,29 @@ impl Crawl {
         let pages = partitions.iter().map(|p| p.stats().pages).sum();
         let begun_before = partitions.iter().any(|p| p.applied() > 0);
         let division = chosen.open(&dir, partitions.len() as u16, begun_before)?;
+        let politeness = Politeness::new(
+            plan.settings.politeness.clone(),
+            plan.settings.outages.clone(),
+            run_ms,
+        );
+        let (pauses, resting) = Pauses::open(&dir, clock.clone())?;
+        let addresses_from_ms = clock.now_ms() + politeness.ip_delay_ms() + 1;
+        let gate = Gate::new(if resumed { addresses_from_ms } else { 0 });
+        for (host, not_before_ms) in resting {
+            gate.shut_until(Door::Host(host), not_before_ms);
+        }
+        let workers = assembly::threads(&plan.settings)
+            .min(partitions.len())
+            .max(1);
+        let (neighbours, questions) = Neighbours::of(workers);
         let shared = Arc::new(Shared {
             division: Arc::new(division),
             ranker,
             scope: RwLock::new(Scope::new(&plan.settings.scope, &seeds)?),
-            politeness: Politeness::new(
-                plan.settings.politeness.clone(),
-                plan.settings.outages.clone(),
-                run_ms,
-            ),
-            gate: Gate::default(),
+            politeness,
+            gate,
+            pauses,
+            neighbours,
             network: Network::default(),
             run_ms,
             budget: Budget::new(plan.settings.limits.max_pages, pages),
@@ -262,9 +277,6 @@ impl Crawl {
             shared.outstanding.fetch_add(1, Ordering::SeqCst);
         }
 
-        let workers = assembly::threads(&shared.settings)
-            .min(partitions.len())
-            .max(1);
         let mut owned: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
         for partition in partitions {
             owned[owner(partition.id(), workers)].push(partition);
@@ -277,7 +289,7 @@ impl Crawl {
         let mut threads = Vec::new();
         let mut owners = Vec::new();
         let mut gauges = Vec::new();
-        for (number, partitions) in owned.into_iter().enumerate() {
+        for (number, (partitions, questions)) in owned.into_iter().zip(questions).enumerate() {
             let (deliveries, inbox) = mpsc::channel(DELIVERY_QUEUE);
             owners.push(deliveries);
             let gauge = Arc::new(Gauges::default());
@@ -295,6 +307,7 @@ impl Crawl {
                 partitions,
                 bench,
                 inbox,
+                questions,
                 max_turns,
                 gauges: gauge,
             };

@@ -62,6 +62,10 @@ impl Politeness {
         }
     }
 
+    pub(crate) fn unknown_delay_ms(&self) -> u32 {
+        self.settings.unknown_delay_ms()
+    }
+
     pub(crate) fn keep_alive_ms(&self) -> u64 {
         self.settings.keep_alive_ms
     }
@@ -109,9 +113,7 @@ impl Politeness {
             now_ms
         };
         let ours_ms = delay_ms.max(self.backoff_ms(failures));
-        let theirs_ms = retry_after_ms
-            .unwrap_or(0)
-            .min(self.settings.retry_after_max_ms);
+        let theirs_ms = self.obeyed_ms(retry_after_ms.unwrap_or(0));
         let is_given_up = now_ms.saturating_sub(failing_since_ms) >= self.patience_ms(trouble);
         Pulse {
             failures,
@@ -129,6 +131,11 @@ impl Politeness {
             Reason::UnknownHost => self.outages.unknown_host_give_up_ms,
             _ => self.outages.give_up_ms,
         }
+    }
+
+    /// What a server asks for, as far as it is obeyed.
+    pub(crate) fn obeyed_ms(&self, retry_after_ms: u64) -> u64 {
+        retry_after_ms.min(self.settings.retry_after_max_ms)
     }
 
     fn backoff_ms(&self, failures: u16) -> u64 {

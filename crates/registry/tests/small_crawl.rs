@@ -276,9 +276,9 @@ fn a_clock_set_back_between_runs_neither_stalls_nor_shortens_a_pause() {
         commit(&mut opened, seeds(&["http://a.test/", "http://b.test/"]));
         let pulse = Pulse {
             last_ms: then_ms + 5_000,
-            not_before_ms: then_ms + 5_000 + 1_500,
+            not_before_ms: then_ms + 5_001 + 1_500,
             delay_ms: 700,
-            failures: 0,
+            ..Pulse::default()
         };
         let visit = visit("http://a.test/", &["http://a.test/1"], pulse);
         commit(&mut opened, vec![visit]);
@@ -316,6 +316,8 @@ fn a_stored_pause_longer_than_any_may_be_is_cut() {
         not_before_ms: 9 * DAY_MS,
         delay_ms,
         failures: 1,
+        demanded: true,
+        ..Pulse::default()
     };
     let first = visit("http://a.test/", &["http://a.test/1"], pulse(0));
     let second = visit("http://b.test/", &["http://b.test/1"], pulse(2_000));
