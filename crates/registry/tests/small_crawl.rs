@@ -331,7 +331,7 @@ fn a_stored_pause_longer_than_any_may_be_is_cut() {
     // What the host itself asks for holds in any case.
     assert_eq!(
         first_turns(&mut opened),
-        [("a.test".to_owned(), 1_300), ("b.test".to_owned(), 2_100)]
+        [("a.test".to_owned(), 1_200), ("b.test".to_owned(), 2_000)]
     );
 }
 
