@@ -81,8 +81,37 @@ fn retry_after_holds_from_the_head_of_the_answer_on_across_a_kill() {
 }
 
 #[test]
+fn a_crawl_delay_that_was_never_committed_outlives_a_kill() {
+    let server = record(|asked: &Asked| match (asked.host, asked.path) {
+        ("slow.test", _) => {
+            // Its turn goes on, so that nobody asks for a commit.
+            asked.hold_open.set(Duration::from_secs(5));
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n".to_vec()
+        }
+        ("a.test", "/robots.txt") => ok("", b"User-agent: *\nCrawl-delay: 3\n"),
+        _ => ok("Content-Type: text/html\r\n", b"a page"),
+    });
+    let place = Place::new();
+    let settings = "[limits]\nthreads = 1\n[archive]\ncommit_ms = 60000\n";
+    let mut command = place.crawl(&server, &["http://slow.test/"], settings);
+    let begun = Instant::now();
+    let child = start(command.arg("http://a.test/"));
+    assert!(wait_until(LIMIT, || server.count("a.test", "/robots.txt") == 1));
+    std::thread::sleep(Duration::from_millis(100));
+    signal(child.id(), "KILL");
+    assert_eq!(finish(child, begun).code, None);
+    let mut resume = place.resume();
+    let child = start(&mut resume);
+    assert!(wait_until(LIMIT, || server.of("a.test").len() == 2));
+    signal(child.id(), "KILL");
+    finish(child, begun);
+    let pauses = gaps(&server.of("a.test"));
+    assert!(pauses[0] >= Duration::from_secs(3), "{pauses:?}");
+}
+
+#[test]
 fn head_requests_count_across_a_stop_and_a_kill() {
-    let site = Site::serve_on(spec(5, 3), 5);
+    let site = Site::serve_on(spec(5, 2), 5);
     let command = &mut crawl(
         &site,
         1_500,
@@ -126,7 +155,7 @@ fn a_request_that_was_given_up_was_one_all_the_same() {
 #[test]
 fn an_address_is_left_alone_when_a_crawl_goes_on() {
     const IP_DELAY_MS: u64 = 700;
-    let site = Site::serve(spec(5, 1));
+    let site = Site::serve(spec(3, 1));
     site.witness().expect_ip_delay_ms(IP_DELAY_MS);
     let settings = format!("ip_delay_ms = {IP_DELAY_MS}\n");
     let command = &mut crawl(&site, 50, &settings);
