@@ -88,14 +88,20 @@ fn a_crawl_delay_that_was_never_committed_outlives_a_kill() {
             asked.hold_open.set(Duration::from_secs(5));
             b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n".to_vec()
         }
-        ("a.test", "/robots.txt") => ok("", b"User-agent: *\nCrawl-delay: 3\n"),
+        ("a.test", "/robots.txt") => {
+            // When others have used up what was asked for before.
+            std::thread::sleep(Duration::from_millis(700));
+            ok("", b"User-agent: *\nCrawl-delay: 3\n")
+        }
         _ => ok("Content-Type: text/html\r\n", b"a page"),
     });
     let place = Place::new();
     let settings = "[limits]\nthreads = 1\n[archive]\ncommit_ms = 60000\n";
     let mut command = place.crawl(&server, &["http://slow.test/"], settings);
+    // They share an address, and yet nobody waits for another.
+    place.change_settings("ip_delay_ms = 1", "ip_delay_ms = 0");
     let begun = Instant::now();
-    let child = start(command.arg("http://a.test/"));
+    let child = start(command.args(["http://a.test/", "http://first.test/"]));
     assert!(wait_until(LIMIT, || server.count("a.test", "/robots.txt") == 1));
     std::thread::sleep(Duration::from_millis(100));
     signal(child.id(), "KILL");
