@@ -83,7 +83,7 @@ impl WarcWriter {
                 &self.places,
                 &self.settings,
                 self.next_number,
-                self.clock.now_ms(),
+                self.clock.wall_ms(),
                 self.seed,
             )?),
         };

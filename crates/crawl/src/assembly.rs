@@ -56,6 +56,7 @@ pub(crate) fn registry(
     partitions: u16,
     (ids, crawl_id): (Identities, u64),
 ) -> RegistrySettings {
+    let politeness = &settings.politeness;
     RegistrySettings {
         crawl_id,
         partitions,
@@ -64,8 +65,8 @@ pub(crate) fn registry(
         memory_bytes: settings.registry.memory_mb << 20,
         checkpoint_log_bytes: settings.registry.checkpoint_log_mb << 20,
         keep_log: settings.registry.keep_log,
-        unknown_delay_ms: u32::try_from(settings.politeness.delay_ms.max(1_000))
-            .unwrap_or(u32::MAX),
+        unknown_delay_ms: politeness.unknown_delay_ms(),
+        longest_pause_ms: politeness.longest_pause_ms(),
         ..RegistrySettings::default()
     }
 }

@@ -180,6 +180,7 @@ impl Archivist {
             // the table was last synced: those payloads are stored in full once more.
             self.seen.flush()?;
         }
+        self.shared.pauses.sync()?;
         // Whoever is in a log by a claim: the claim comes first.
         self.shared.division.make_durable()?;
         let finished = entries.len() as u64;

@@ -26,12 +26,14 @@ use crate::commit::{self, Archivist, DELIVERY_QUEUE, FINISHED_QUEUE, Finished};
 use crate::directory::{self, SETTINGS_FILE};
 use crate::division::Chosen;
 use crate::error::CrawlError;
-use crate::gate::Gate;
+use crate::gate::{Door, Gate};
 use crate::links::ranked;
 use crate::mapper::{self, NameDrop};
 use crate::metrics::{Metrics, Progress, process_cpu_seconds};
+use crate::neighbour::Neighbours;
 use crate::network::Network;
 use crate::page::Workbench;
+use crate::pauses::Pauses;
 use crate::politeness::Politeness;
 use crate::recovery::Recovered;
 use crate::report::Report;
@@ -118,10 +120,10 @@ impl Crawl {
     pub fn start(plan: Plan) -> Result<Self, CrawlError> {
         let begun = Instant::now();
         let cpu_before = process_cpu_seconds();
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clock = Arc::new(SystemClock::start());
         let canonicalizer = Canonicalizer::new(&assembly::canonical(&plan.settings));
         let mut seeds = parse_seeds(&canonicalizer, &plan.seeds)?;
-        let mapping = assembly::mapping(&plan.settings, Arc::clone(&clock))?;
+        let mapping = assembly::mapping(&plan.settings, clock.clone())?;
         Scope::new(&plan.settings.scope, &seeds)?;
         assembly::connector(&plan.settings, &seeds)?;
         let archive_settings = assembly::archive(&plan.settings);
@@ -154,7 +156,6 @@ impl Crawl {
             Some(_) if resumed => Some(Snapshot::open(&dir.join(REGISTRY_DIR), ids)?),
             _ => None,
         };
-        let run_ms = clock.now_ms();
         let opened = Registry::open(
             &dir.join(REGISTRY_DIR),
             &RegistrySettings {
@@ -165,7 +166,7 @@ impl Crawl {
                     (ids, directory::new_crawl_id()?),
                 )
             },
-            run_ms,
+            clock.now_ms(),
         )
         .map_err(|error| match error {
             RegistryError::Settings { .. } => CrawlError::Input(error.to_string()),
@@ -179,7 +180,10 @@ impl Crawl {
             torn_log_bytes,
             after_crash,
             seeds: known,
+            opened_ms: run_ms,
         } = opened;
+        // The machine's clock may have been set back since.
+        clock.go_on_from(run_ms);
         let given_seeds = seeds.clone();
         let planted: HashSet<&str> = known.iter().map(String::as_str).collect();
         let new_seeds: Vec<CanonicalUrl> = seeds
@@ -204,8 +208,8 @@ impl Crawl {
             archive_settings.clone(),
             durable,
             &surt,
-            Arc::clone(&clock),
-            record_seed(clock.now_ms(), 0),
+            clock.clone(),
+            record_seed(clock.wall_ms(), 0),
         )?;
         let recovered = Recovered::new((after_crash, torn_log_bytes), &recovery, &faults);
         let seen = ContentSeen::open(
@@ -223,16 +227,29 @@ impl Crawl {
         let pages = partitions.iter().map(|p| p.stats().pages).sum();
         let begun_before = partitions.iter().any(|p| p.applied() > 0);
         let division = chosen.open(&dir, partitions.len() as u16, begun_before)?;
+        let politeness = Politeness::new(
+            plan.settings.politeness.clone(),
+            plan.settings.outages.clone(),
+            run_ms,
+        );
+        let (pauses, resting) = Pauses::open(&dir, clock.clone())?;
+        let addresses_from_ms = clock.now_ms() + politeness.ip_delay_ms() + 1;
+        let gate = Gate::new(if resumed { addresses_from_ms } else { 0 });
+        for (host, not_before_ms) in resting {
+            gate.shut_until(Door::Host(host), not_before_ms);
+        }
+        let workers = assembly::threads(&plan.settings)
+            .min(partitions.len())
+            .max(1);
+        let (neighbours, questions) = Neighbours::of(workers);
         let shared = Arc::new(Shared {
             division: Arc::new(division),
             ranker,
             scope: RwLock::new(Scope::new(&plan.settings.scope, &seeds)?),
-            politeness: Politeness::new(
-                plan.settings.politeness.clone(),
-                plan.settings.outages.clone(),
-                run_ms,
-            ),
-            gate: Gate::default(),
+            politeness,
+            gate,
+            pauses,
+            neighbours,
             network: Network::default(),
             run_ms,
             budget: Budget::new(plan.settings.limits.max_pages, pages),
@@ -260,9 +277,6 @@ impl Crawl {
             shared.outstanding.fetch_add(1, Ordering::SeqCst);
         }
 
-        let workers = assembly::threads(&shared.settings)
-            .min(partitions.len())
-            .max(1);
         let mut owned: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
         for partition in partitions {
             owned[owner(partition.id(), workers)].push(partition);
@@ -275,12 +289,12 @@ impl Crawl {
         let mut threads = Vec::new();
         let mut owners = Vec::new();
         let mut gauges = Vec::new();
-        for (number, partitions) in owned.into_iter().enumerate() {
+        for (number, (partitions, questions)) in owned.into_iter().zip(questions).enumerate() {
             let (deliveries, inbox) = mpsc::channel(DELIVERY_QUEUE);
             owners.push(deliveries);
             let gauge = Arc::new(Gauges::default());
             gauges.push(Arc::clone(&gauge));
-            let seed = record_seed(shared.now_ms(), number as u64 + 2);
+            let seed = record_seed(shared.wall_ms(), number as u64 + 2);
             let builder = RecordBuilder::new(&archive_settings, seed)?;
             let bench = Workbench::new(
                 &shared,
@@ -293,6 +307,7 @@ impl Crawl {
                 partitions,
                 bench,
                 inbox,
+                questions,
                 max_turns,
                 gauges: gauge,
             };
@@ -304,7 +319,7 @@ impl Crawl {
             shared: Arc::clone(&shared),
             warc,
             seen,
-            builder: RecordBuilder::new(&archive_settings, record_seed(shared.now_ms(), 1))?,
+            builder: RecordBuilder::new(&archive_settings, record_seed(shared.wall_ms(), 1))?,
             logs,
             inbox,
             left_some: false,

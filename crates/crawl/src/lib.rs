@@ -2,14 +2,15 @@
 //!
 //! Layout, in the order of a URL's way: `crawl` (open, start, close) with `directory` (what makes a
 //! directory a crawl) with `sealed` (files with checksums), `recovery` (what a start did), and `division` (who fetches what) with `claims`, `worker` (a thread with its partitions), `mapper` (names resolved ahead),
-//! `turn` (one host, a few URLs) with `request` and `body_watch`, `robots` (settled before any page), `page` (an answer becomes a
+//! `turn` (one host, a few URLs) with `request`, `address` and `body_watch`, `promise` and `pauses` (what outlives us), `robots` (settled before any page) with `guest` and `neighbour` (requests to other hosts), `page` (an answer becomes a
 //! visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
 //! `outages` (who is waited for), `retry` (what failed is asked for again).
 //! Beside them: `scope` (may a link be crawled), `politeness` (how long a host rests), `gate`
-//! (addresses shared by all workers), `network` (is it they or we?), `parking` (idle connections), `budget` (when to stop),
+//! (addresses and hosts, shared by all workers), `network` (is it they or we?), `parking` (idle connections), `budget` (when to stop),
 //! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from),
 //! `check` (is all as it was written), `bench` (parts of the way alone, to be measured).
 
+mod address;
 mod assembly;
 pub mod bench;
 mod body_watch;
@@ -23,14 +24,18 @@ mod division;
 mod error;
 mod gate;
 mod generations;
+mod guest;
 mod links;
 mod mapper;
 mod metrics;
+mod neighbour;
 mod network;
 mod outages;
 mod page;
 mod parking;
+mod pauses;
 mod politeness;
+mod promise;
 mod recovery;
 pub mod report;
 mod request;

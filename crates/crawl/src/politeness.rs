@@ -16,6 +16,21 @@ pub(crate) enum Mood {
     },
 }
 
+impl PolitenessSettings {
+    /// No pause is longer, but for a Crawl-delay.
+    pub(crate) fn longest_pause_ms(&self) -> u64 {
+        self.delay_ms
+            .max(self.response_time_delay_max_ms)
+            .max(self.backoff_max_ms)
+            .max(self.retry_after_max_ms)
+    }
+
+    /// How long a host is left alone after a crash if nothing is recorded of it.
+    pub(crate) fn unknown_delay_ms(&self) -> u32 {
+        u32::try_from(self.delay_ms.max(1_000)).unwrap_or(u32::MAX)
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Politeness {
     settings: PolitenessSettings,
@@ -45,6 +60,10 @@ impl Politeness {
         } else {
             self.settings.ip_delay_ms
         }
+    }
+
+    pub(crate) fn unknown_delay_ms(&self) -> u32 {
+        self.settings.unknown_delay_ms()
     }
 
     pub(crate) fn keep_alive_ms(&self) -> u64 {
@@ -94,9 +113,7 @@ impl Politeness {
             now_ms
         };
         let ours_ms = delay_ms.max(self.backoff_ms(failures));
-        let theirs_ms = retry_after_ms
-            .unwrap_or(0)
-            .min(self.settings.retry_after_max_ms);
+        let theirs_ms = self.obeyed_ms(retry_after_ms.unwrap_or(0));
         let is_given_up = now_ms.saturating_sub(failing_since_ms) >= self.patience_ms(trouble);
         Pulse {
             failures,
@@ -114,6 +131,11 @@ impl Politeness {
             Reason::UnknownHost => self.outages.unknown_host_give_up_ms,
             _ => self.outages.give_up_ms,
         }
+    }
+
+    /// What a server asks for, as far as it is obeyed.
+    pub(crate) fn obeyed_ms(&self, retry_after_ms: u64) -> u64 {
+        retry_after_ms.min(self.settings.retry_after_max_ms)
     }
 
     fn backoff_ms(&self, failures: u16) -> u64 {

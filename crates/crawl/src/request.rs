@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use portolan_model::{CanonicalUrl, Pulse, Reason};
 use portolan_net::{
-    BodySink, Connection, Method, NetError, Origin, Request, Resolved, Response, Scheme,
+    BodySink, Connection, Head, Method, NetError, Origin, Request, Resolved, Response, Scheme,
 };
 
-use crate::gate::Door;
+use crate::address::AddressDoor;
 use crate::politeness::Mood;
+use crate::promise::{Asking, Heed};
+use crate::retry_after;
 use crate::turn::Visitor;
 
 /// A host is left alone this long when this machine or its network could not ask it.
@@ -40,12 +42,7 @@ impl Visitor {
     ) -> Result<Asked, NetError> {
         let shared = Arc::clone(&self.shared);
         self.was_well = !self.pulse.is_failing();
-        let scheme = if url.is_https() {
-            Scheme::Https
-        } else {
-            Scheme::Http
-        };
-        let origin = Origin::new(scheme, url.host(), url.port());
+        let origin = origin_of(url);
         let kept = self
             .connection
             .take()
@@ -65,26 +62,41 @@ impl Visitor {
             (None, Some(resolved)) => resolved.addresses.first().copied(),
             (None, None) => None,
         };
-        let door = ip
-            .filter(|_| shared.politeness.ip_delay_ms() > 0)
-            .map(Door::Address);
-        if let Some(door) = door
-            && let Err(at_ms) = shared.gate.enter(door, shared.now_ms())
-        {
-            self.pulse.not_before_ms = self.pulse.not_before_ms.max(at_ms);
-            self.connection = kept;
-            return Ok(Asked::Later);
-        }
+        let mut door = match AddressDoor::enter(&shared, ip) {
+            Ok(door) => door,
+            Err(at_ms) => {
+                self.connection = kept;
+                return Ok(self.later(at_ms));
+            }
+        };
         let begun_ms = shared.now_ms();
+        self.asking = Some(Asking {
+            begun_ms,
+            crawl_delay_ms,
+        });
+        let request = Request {
+            method,
+            ..Request::get(url.path_and_query())
+        };
+        let mut heed = Heed {
+            sink,
+            shared: &shared,
+            host: self.turn.host,
+            sure_pause_ms: self.sure_pause_ms(),
+        };
         let result = self
-            .exchange(&origin, kept, resolved.as_deref(), url, method, sink)
+            .exchange(
+                &origin,
+                kept,
+                resolved.as_deref(),
+                &request,
+                &mut heed,
+                &mut door,
+            )
             .await;
         let now_ms = shared.now_ms();
-        if let Some(door) = door {
-            shared
-                .gate
-                .leave(door, now_ms + shared.politeness.ip_delay_ms() + 1, now_ms);
-        }
+        self.asking = None;
+        drop(door);
         if let Err(NetError::PrivateAddress(_)) = &result {
             // Nothing was asked, so nobody needs a rest, and the host is not down.
             return result.map(Asked::Answer);
@@ -97,21 +109,12 @@ impl Visitor {
                     .metrics
                     .add(&shared.metrics.wire_bytes, answer.response.wire_bytes);
                 shared.network.answered(self.turn.host, now_ms);
-                let mood = mood_of(&answer.response, now_ms);
-                self.pulse =
-                    shared
-                        .politeness
-                        .after(&self.pulse, now_ms, took_ms, crawl_delay_ms, mood);
+                let mood = mood_of(&answer.response.head, shared.wall_ms());
+                self.rest(now_ms, took_ms, crawl_delay_ms, mood);
             }
             Err(NetError::OutOfStep) => {
                 // The kept connection is gone, so this happens once for a URL.
-                self.pulse = shared.politeness.after(
-                    &self.pulse,
-                    now_ms,
-                    took_ms,
-                    crawl_delay_ms,
-                    Mood::Content,
-                );
+                self.rest(now_ms, took_ms, crawl_delay_ms, Mood::Content);
                 return Ok(Asked::Later);
             }
             Err(error) => {
@@ -120,6 +123,14 @@ impl Visitor {
             }
         }
         result.map(Asked::Answer)
+    }
+
+    /// The host was asked, or could not be: from here on it is left alone.
+    fn rest(&mut self, now_ms: u64, took_ms: u64, crawl_delay_ms: Option<u64>, mood: Mood) {
+        let polite = &self.shared.politeness;
+        self.pulse = polite.after(&self.pulse, now_ms, took_ms, crawl_delay_ms, mood);
+        self.unrecorded = true;
+        self.promise();
     }
 
     /// The host did not answer. It rests as after a failure only if it is to blame, not if this
@@ -137,17 +148,12 @@ impl Visitor {
         let was_well = self.was_well && self.pulse.last_ms > 0;
         if shared.network.failed(self.turn.host, was_well, now_ms) {
             self.blameless = true;
-            let rested = shared.politeness.after(
-                &self.pulse,
-                now_ms,
-                took_ms,
-                crawl_delay_ms,
-                Mood::Content,
-            );
+            let before = self.pulse;
+            self.rest(now_ms, took_ms, crawl_delay_ms, Mood::Content);
             self.pulse = Pulse {
-                last_ms: rested.last_ms,
-                not_before_ms: rested.not_before_ms.max(now_ms + EXHAUSTED_REST_MS),
-                ..self.pulse
+                last_ms: self.pulse.last_ms,
+                not_before_ms: self.pulse.not_before_ms.max(now_ms + EXHAUSTED_REST_MS),
+                ..before
             };
             return;
         }
@@ -155,16 +161,17 @@ impl Visitor {
     }
 
     fn strained(&mut self, trouble: Reason, crawl_delay_ms: Option<u64>, took_ms: u64) {
-        self.pulse = self.shared.politeness.after(
-            &self.pulse,
-            self.shared.now_ms(),
-            took_ms,
-            crawl_delay_ms,
-            Mood::Strained {
-                trouble,
-                retry_after_ms: None,
-            },
-        );
+        let mood = Mood::Strained {
+            trouble,
+            retry_after_ms: None,
+        };
+        self.rest(self.shared.now_ms(), took_ms, crawl_delay_ms, mood);
+    }
+
+    /// Nothing was asked: come back at `at_ms`.
+    pub(crate) fn later(&mut self, at_ms: u64) -> Asked {
+        self.pulse.not_before_ms = self.pulse.not_before_ms.max(at_ms);
+        Asked::Later
     }
 
     /// Send the request, on a new connection if there is none or the kept one had ended unnoticed.
@@ -173,17 +180,12 @@ impl Visitor {
         origin: &Origin,
         kept: Option<Connection>,
         resolved: Option<&Resolved>,
-        url: &CanonicalUrl,
-        method: Method,
+        request: &Request<'_>,
         sink: &mut dyn BodySink,
+        door: &mut AddressDoor,
     ) -> Result<Answer, NetError> {
-        let shared = Arc::clone(&self.shared);
-        let request = Request {
-            method,
-            ..Request::get(url.path_and_query())
-        };
         if let Some(mut connection) = kept {
-            match connection.fetch(&request, sink).await {
+            match connection.fetch(request, sink).await {
                 Err(error) if error.retry_on_new_connection() => {}
                 result => return result.map(|response| self.keep(connection, response)),
             }
@@ -192,12 +194,12 @@ impl Visitor {
         let resolved = match resolved {
             Some(resolved) => resolved,
             None => {
-                fresh = shared.mapping.resolve(origin.host()).await?;
+                fresh = self.shared.mapping.resolve(origin.host()).await?;
                 &*fresh
             }
         };
-        let mut connection = shared.connector.connect(origin, resolved).await?;
-        let response = connection.fetch(&request, sink).await?;
+        let mut connection = door.connect(origin, resolved).await?;
+        let response = connection.fetch(request, sink).await?;
         Ok(self.keep(connection, response))
     }
 
@@ -209,14 +211,26 @@ impl Visitor {
         Answer { response, peer }
     }
 
-    /// Leave the host alone as after a failure.
+    /// Leave the host alone as after a failure. What it asked for stays.
     pub(crate) fn back_off(&mut self, trouble: Reason) {
+        let asked_ms = self.pulse.not_before_ms;
         self.strained(trouble, None, 0);
+        self.pulse.not_before_ms = self.pulse.not_before_ms.max(asked_ms);
     }
 }
 
-fn mood_of(response: &Response, now_ms: u64) -> Mood {
-    let trouble = match response.status() {
+pub(crate) fn origin_of(url: &CanonicalUrl) -> Origin {
+    let scheme = if url.is_https() {
+        Scheme::Https
+    } else {
+        Scheme::Http
+    };
+    Origin::new(scheme, url.host(), url.port())
+}
+
+/// What an answer's head says of the host.
+pub(crate) fn mood_of(head: &Head, wall_ms: u64) -> Mood {
+    let trouble = match head.status() {
         429 => Reason::TooManyRequests,
         503 => Reason::Unavailable,
         500 | 502 | 504 => Reason::HttpServerError,
@@ -224,8 +238,8 @@ fn mood_of(response: &Response, now_ms: u64) -> Mood {
     };
     Mood::Strained {
         trouble,
-        retry_after_ms: response
-            .header_str("retry-after")
-            .and_then(|text| crate::retry_after::parse_ms(text, now_ms)),
+        retry_after_ms: head
+            .get_str("retry-after")
+            .and_then(|text| retry_after::parse_ms(text, head.get_str("date"), wall_ms)),
     }
 }

@@ -4,27 +4,20 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
 
 use portolan_content::{MAX_ROBOTS_BYTES, Robots, RobotsAnswer};
 use portolan_model::{CanonicalUrl, Reason, RobotsRecord, RobotsStatus, Truncation};
-use portolan_net::{BodySink, Method, NetError, Origin, Request, Response, Scheme};
+use portolan_net::{BodySink, DecodeEnd, Decoder, Method, NetError, Response};
 use portolan_registry::Entry;
 
 use crate::commit::Record;
-use crate::gate::Door;
 use crate::generations::Generations;
 use crate::links::PageLinks;
-use crate::page::decode_body;
 use crate::request::{Answer, Asked};
 use crate::turn::Visitor;
 
 /// Origins whose parsed rules a worker keeps, twice over; others are parsed again from the record.
 const CACHED_ORIGINS: usize = 4_096;
-
-/// How long we wait for another host to be free when a robots.txt redirects there.
-const FOREIGN_WAIT_MS: u64 = 30_000;
 
 /// What robots.txt says to us.
 #[derive(Debug)]
@@ -88,12 +81,13 @@ impl Visitor {
                     crawl_delay_ms: None,
                 }));
             };
-            let at_ms = self.shared.now_ms();
+            let at_ms = self.shared.wall_ms();
             let asked = if reading.next.host() == url.host() {
                 self.request(&reading.next, Method::Get, &mut FirstBytes::default(), None)
                     .await
             } else {
-                self.foreign_request(&reading.next).await.map(Asked::Answer)
+                self.request_as_guest(&reading.next, &mut FirstBytes::default())
+                    .await
             };
             match asked {
                 Ok(Asked::Answer(answer)) => {
@@ -123,11 +117,14 @@ impl Visitor {
             Some(State::Reading(_)) => return None,
             _ => {}
         }
+        // One that expires later than any may was written by a clock that was set back since.
+        let cache_ms = self.shared.settings.robots.cache_ms;
+        let holds = |r: &RobotsRecord| (now_ms + 1..=now_ms + cache_ms).contains(&r.expires_ms);
         let record = self
             .turn
             .robots
             .iter()
-            .find(|r| r.origin == origin && r.expires_ms > now_ms)?;
+            .find(|r| r.origin == origin && holds(r))?;
         let expires_ms = record.expires_ms;
         let robots = match record.status {
             RobotsStatus::Absent => Robots::allow_all(),
@@ -180,10 +177,13 @@ impl Visitor {
         let response = &answer.response;
         match RobotsAnswer::from_status(response.status()) {
             RobotsAnswer::Parse => {
-                let robots = {
-                    let body = whole_lines(response);
-                    Robots::parse_for(&body, &self.shared.settings.identity.product, origin)
+                let Some(body) = whole_lines(response) else {
+                    // Half of the rules are no rules.
+                    self.unreachable(origin, reading).await;
+                    return ControlFlow::Break(());
                 };
+                let product = &self.shared.settings.identity.product;
+                let robots = Robots::parse_for(&body, product, origin);
                 self.settle_robots(origin, &reading, RobotsStatus::Rules, robots, answer, at_ms)
                     .await;
             }
@@ -270,6 +270,7 @@ impl Visitor {
             .borrow_mut()
             .origins
             .insert(origin.to_owned(), State::Settled { rules, expires_ms });
+        self.promise();
         let archived = self.worker.bench.borrow_mut().record_plain(
             &reading.next,
             &answer.response,
@@ -320,60 +321,6 @@ impl Visitor {
         };
         self.hand_over(self.partition, entry, record).await;
     }
-
-    /// robots.txt was redirected to another host: asked there with that host's door held, so that
-    /// it is still one request at a time on each host.
-    async fn foreign_request(&mut self, url: &CanonicalUrl) -> Result<Answer, NetError> {
-        let shared = Arc::clone(&self.shared);
-        let door = Door::Host(url.host_id(&shared.ids));
-        let begun_ms = shared.now_ms();
-        loop {
-            let now_ms = shared.now_ms();
-            let Err(at_ms) = shared.gate.enter(door, now_ms) else {
-                break;
-            };
-            if at_ms > begun_ms + FOREIGN_WAIT_MS {
-                return Err(NetError::Timeout {
-                    waiting_for: "the host that robots.txt redirects to",
-                    after_ms: FOREIGN_WAIT_MS,
-                });
-            }
-            tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(now_ms).max(1))).await;
-        }
-        let result = self.foreign_exchange(url).await;
-        let now_ms = shared.now_ms();
-        let rest_ms = shared.settings.politeness.delay_ms;
-        shared.gate.leave(
-            door,
-            if rest_ms == 0 {
-                0
-            } else {
-                now_ms + rest_ms + 1
-            },
-            now_ms,
-        );
-        shared.metrics.add(&shared.metrics.requests, 1);
-        result
-    }
-
-    async fn foreign_exchange(&self, url: &CanonicalUrl) -> Result<Answer, NetError> {
-        let scheme = if url.is_https() {
-            Scheme::Https
-        } else {
-            Scheme::Http
-        };
-        let origin = Origin::new(scheme, url.host(), url.port());
-        let resolved = self.shared.mapping.resolve(origin.host()).await?;
-        let mut connection = self.shared.connector.connect(&origin, &resolved).await?;
-        let request = Request::get(url.path_and_query());
-        let response = connection
-            .fetch(&request, &mut FirstBytes::default())
-            .await?;
-        Ok(Answer {
-            response,
-            peer: connection.peer(),
-        })
-    }
 }
 
 impl Rules {
@@ -386,16 +333,26 @@ impl Rules {
     }
 }
 
-/// A robots.txt as far as it is read, without a last line that a bound cut.
-fn whole_lines(response: &Response) -> Cow<'_, [u8]> {
+/// A robots.txt as far as it is read, without a last line that a bound cut. `None` if it broke off: it was
+/// shorter than promised, or its encoding has no end.
+fn whole_lines(response: &Response) -> Option<Cow<'_, [u8]>> {
+    if let Some(Truncation::Disconnect | Truncation::Time) = response.truncated {
+        return None;
+    }
     // One byte more than counts, so that the parser sees that there was more.
-    let mut body = decode_body(response, MAX_ROBOTS_BYTES + 1);
+    let most_bytes = MAX_ROBOTS_BYTES as u64 + 1;
+    let (mut body, end) = Decoder::decode_answer(&response.head, &response.body, most_bytes);
+    if end == Err(DecodeEnd::Broken) && response.truncated.is_none() {
+        let is_plain = body.is_empty() && std::str::from_utf8(&response.body).is_ok();
+        // An encoding was named and not used.
+        return is_plain.then_some(Cow::Borrowed(&response.body));
+    }
     if response.truncated == Some(Truncation::Length) && body.len() <= MAX_ROBOTS_BYTES {
         // It was cut before it was decoded.
         let end = memchr::memrchr2(b'\n', b'\r', &body).map_or(0, |at| at + 1);
         body.to_mut().truncate(end);
     }
-    body
+    Some(body)
 }
 
 /// Of a robots.txt only so much is read; the rest doesn't count.

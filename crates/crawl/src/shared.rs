@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
-use portolan_model::{Clock, Identities, PartitionId, Ranker};
+use portolan_model::{Clock, HostId, Identities, PartitionId, Ranker};
 use portolan_net::{Connector, Mapping};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -15,7 +15,9 @@ use crate::division::Division;
 use crate::error::CrawlError;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
+use crate::neighbour::Neighbours;
 use crate::network::Network;
+use crate::pauses::Pauses;
 use crate::politeness::Politeness;
 use crate::scope::Scope;
 use crate::settings::Settings;
@@ -31,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) politeness: Politeness,
     pub(crate) gate: Gate,
     pub(crate) network: Network,
+    pub(crate) pauses: Pauses,
+    pub(crate) neighbours: Neighbours,
     pub(crate) budget: Budget,
     pub(crate) metrics: Metrics,
     pub(crate) mapping: Arc<Mapping>,
@@ -91,8 +95,21 @@ impl Shared {
         self.pages_before + self.metrics.pages.load(Ordering::Relaxed)
     }
 
+    /// By which pauses go.
     pub(crate) fn now_ms(&self) -> u64 {
         self.clock.now_ms()
+    }
+
+    /// For dates that others read.
+    pub(crate) fn wall_ms(&self) -> u64 {
+        self.clock.wall_ms()
+    }
+
+    /// The host is to be left alone from now on, whatever happens to us.
+    pub(crate) fn note_pause(&self, host: HostId, pause_ms: u64) {
+        if let Err(error) = self.pauses.note(host, pause_ms) {
+            self.fail(error);
+        }
     }
 
     /// Hand an entry to the archivist; waits while its buffers are full.

@@ -15,6 +15,7 @@ use crate::gate::Door;
 use crate::links::PageLinks;
 use crate::metrics::Stage;
 use crate::page::{Fetched, Processed};
+use crate::promise::Asking;
 use crate::request::Asked;
 use crate::robots::{RobotsStep, Rules};
 use crate::shared::Shared;
@@ -42,14 +43,13 @@ pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn) {
     if let Err(error) = visitor.work().await {
         shared.fail(error.into());
     }
-    let now_ms = shared.now_ms();
-    shared.gate.leave(door, visitor.pulse.not_before_ms, now_ms);
+    visitor.end();
     if let Some(connection) = visitor.connection.take() {
         let stay_ms = shared.politeness.keep_alive_ms();
         worker
             .parking
             .borrow_mut()
-            .park(host, connection, now_ms, stay_ms);
+            .park(host, connection, shared.now_ms(), stay_ms);
     }
     worker.end_turn(slot, host, visitor.pulse, was_failing);
 }
@@ -77,6 +77,11 @@ pub(crate) struct Visitor {
     /// The last request got no answer, but through no fault of the host's.
     pub(crate) blameless: bool,
     pub(crate) connection: Option<Connection>,
+    /// The host's request that is under way.
+    pub(crate) asking: Option<Asking>,
+    /// The host was asked, and no entry that was handed over tells of it.
+    pub(crate) unrecorded: bool,
+    pub(crate) is_over: bool,
 }
 
 /// Whether `limits.max_pages_per_host` lets a host go on.
@@ -99,6 +104,9 @@ impl Visitor {
             was_well: true,
             blameless: false,
             connection,
+            asking: None,
+            unrecorded: false,
+            is_over: false,
             worker,
             shared,
             turn,
@@ -170,7 +178,7 @@ impl Visitor {
 
     /// Ask for the page and hand over what came of it. The budget's claim is settled here.
     async fn fetch(&mut self, due: Due, url: &CanonicalUrl, rules: &Rules) -> Next {
-        let at_ms = self.shared.now_ms();
+        let at_ms = self.shared.wall_ms();
         self.asked += 1;
         let mut watch = BodyWatch::new(&self.shared);
         if self
@@ -314,7 +322,7 @@ impl Visitor {
     }
 
     /// What is known of the host's failures outlives a crash.
-    pub(crate) async fn log_pulse(&self) {
+    pub(crate) async fn log_pulse(&mut self) {
         let entry = Entry::Host {
             host: self.turn.name.clone(),
             pulse: self.pulse,
@@ -328,7 +336,7 @@ impl Visitor {
 
     /// The URL's way ends here, or starts again, without an answer.
     async fn settle(&mut self, due: Due, outcome: Outcome) {
-        let mut visit = Visit::without_answer(self.shared.now_ms(), outcome);
+        let mut visit = Visit::without_answer(self.shared.wall_ms(), outcome);
         visit.depth = due.depth;
         visit.attempt = due.attempts.saturating_add(1);
         let links = PageLinks::none(Some(due.doc));
@@ -361,7 +369,7 @@ impl Visitor {
     }
 
     pub(crate) async fn hand_over(
-        &self,
+        &mut self,
         partition: PartitionId,
         entry: Entry,
         record: Option<Record>,
@@ -374,5 +382,6 @@ impl Visitor {
                 room: None,
             })
             .await;
+        self.unrecorded = false;
     }
 }

@@ -57,7 +57,11 @@ impl Watcher {
             // What is on disk is consistent: the next start goes on from there.
             return Err(failure);
         }
-        let (stats, left, archive) = close(partitions, books, self.shared.run_ms)?;
+        self.shared.pauses.sync()?;
+        // What is recorded goes by the crawl's time; if the machine's clock was set meanwhile, the next run
+        // can't tell how long ago it was.
+        let in_order = !self.shared.pauses.clock_was_set();
+        let (stats, left, archive) = close(partitions, books, self.shared.run_ms, in_order)?;
         let seconds = self.begun.elapsed().as_secs_f64();
         let cpu_seconds = process_cpu_seconds() - self.cpu_before;
         let report = Report {
@@ -145,11 +149,13 @@ fn is_still(outstanding: &AtomicU64, gauges: &[Arc<Gauges>]) -> bool {
         && outstanding.load(Ordering::SeqCst) == 0
 }
 
-/// Last checkpoints, and everything durable.
+/// Last checkpoints, and everything durable. If not `in_order`, hosts wait once more when the crawl goes on, as
+/// after a crash.
 fn close(
     mut partitions: Vec<Partition>,
     books: Books,
     run_ms: u64,
+    in_order: bool,
 ) -> Result<(Stats, Left, ClosedArchive), CrawlError> {
     let Books {
         warc,
@@ -166,7 +172,9 @@ fn close(
         stats.add(partition.stats());
         partition.for_each_host(|host| left.look_at(host, run_ms))?;
     }
-    logs.close(partitions)?;
+    if in_order {
+        logs.close(partitions)?;
+    }
     Ok((stats, left.done(), archive))
 }
 

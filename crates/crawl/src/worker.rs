@@ -11,12 +11,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use portolan_model::{HostId, PartitionId, Pulse};
-use portolan_registry::{Delivery, Partition, RegistryError};
+use portolan_registry::{Delivery, Partition, RegistryError, Rest};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinSet, LocalSet};
 
 use crate::error::CrawlError;
 use crate::metrics::Stage;
+use crate::neighbour::{self, Question};
 use crate::page::Workbench;
 use crate::parking::Parking;
 use crate::robots::RobotsCache;
@@ -78,6 +79,7 @@ pub(crate) struct WorkerPlan {
     pub(crate) partitions: Vec<Partition>,
     pub(crate) bench: Workbench,
     pub(crate) inbox: mpsc::Receiver<Delivery>,
+    pub(crate) questions: mpsc::Receiver<Question>,
     pub(crate) max_turns: usize,
     pub(crate) gauges: Arc<Gauges>,
 }
@@ -139,9 +141,12 @@ pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
             shared: plan.shared,
         });
         let mut inbox = plan.inbox;
+        let answering = neighbour::answer(Rc::clone(&worker), plan.questions);
+        let answering = tokio::task::spawn_local(answering);
         if let Err(error) = work(&worker, &mut inbox).await {
             worker.shared.fail(error.into());
         }
+        answering.abort();
         worker.partitions.take()
     })
 }
@@ -211,6 +216,13 @@ impl Worker {
     /// Run something on the partition in `slot`. Never held across an await.
     pub(crate) fn with<T>(&self, slot: usize, work: impl FnOnce(&mut Partition) -> T) -> T {
         work(&mut self.partitions.borrow_mut()[slot])
+    }
+
+    /// What a host of one of its partitions is owed outside of its turns.
+    pub(crate) fn rest_of(&self, id: PartitionId, host: HostId) -> Result<Rest, RegistryError> {
+        let partitions = self.partitions.borrow();
+        let partition = partitions.iter().find(|partition| partition.id() == id);
+        partition.map_or(Ok(Rest::default()), |partition| partition.rest_of(host))
     }
 
     pub(crate) fn partition_id(&self, slot: usize) -> PartitionId {

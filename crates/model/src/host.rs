@@ -31,6 +31,17 @@ impl Pulse {
     pub fn is_failing(&self) -> bool {
         self.failures > 0
     }
+
+    /// The same, with no pause longer than `longest_ms` or the delay in force: what is written may
+    /// come from other settings, or from a damaged file.
+    #[must_use]
+    pub fn with_pause_at_most(mut self, longest_ms: u64) -> Self {
+        let longest_ms = longest_ms.max(u64::from(self.delay_ms)).saturating_add(1);
+        self.not_before_ms = self
+            .not_before_ms
+            .min(self.last_ms.saturating_add(longest_ms));
+        self
+    }
 }
 
 /// What reading an origin's robots.txt came to. One that cannot be read is no such outcome: its host

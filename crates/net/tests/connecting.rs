@@ -20,7 +20,7 @@ fn mapping(rules: &[&str]) -> Mapping {
         StaticResolver::new(rules.collect()),
         Arc::new(SystemResolver),
         MappingSettings::default(),
-        Arc::new(SystemClock),
+        Arc::new(SystemClock::start()),
     )
 }
 

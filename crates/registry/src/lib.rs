@@ -65,7 +65,7 @@ pub use check::{Checked, Damage, RegistryCheck, check};
 pub use error::{RegistryError, Result};
 pub use hosts::{HostCounts, HostState};
 pub use log::{Delivery, Entry, Logs};
-pub use partition::{Backlog, Due, Partition, Turn};
+pub use partition::{Backlog, Due, Partition, Rest, Turn};
 pub use record::State;
 pub use registry::{Opened, Registry};
 pub use settings::RegistrySettings;

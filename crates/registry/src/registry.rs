@@ -45,6 +45,8 @@ pub struct Opened {
     pub seeds: Vec<String>,
     /// The last user of the registry did not close it.
     pub after_crash: bool,
+    /// The time when it was opened: after all that are recorded, even if the clock was set back.
+    pub opened_ms: u64,
 }
 
 impl Registry {
@@ -118,7 +120,10 @@ impl Registry {
             lock,
         )?;
         pass_on_forwards(&mut logs, &mut opened, &log_dirs, &checkpointed)?;
+        let latest_ms = opened.iter().map(Partition::latest_ms).max();
+        let opened_ms = now_ms.max(latest_ms.map_or(0, |ms| ms.saturating_add(1)));
         for partition in &mut opened {
+            partition.opened_at(opened_ms);
             // A visit that waits to be looked up leaves its URL due. While a crawl runs, such a URL is in flight and
             // not handed out again. After a replay nothing is in flight: it would be fetched once more.
             partition.join_all_inline()?;
@@ -126,6 +131,7 @@ impl Registry {
         let mut stats = Stats::default();
         opened.iter().for_each(|p| stats.add(&p.stats));
         Ok(Opened {
+            opened_ms,
             archive_files: stats.archive_files,
             crawl_id,
             torn_log_bytes,

@@ -36,6 +36,9 @@ pub struct RegistrySettings {
     /// delay and for what the server itself asked for. So it is after a clean stop in any case; this
     /// says the same for the time after a crash.
     pub retry_now: bool,
+    /// No host's pause is longer, but for the delay in force: a "not before" further away is cut when
+    /// it is read.
+    pub longest_pause_ms: u64,
 }
 
 impl Default for RegistrySettings {
@@ -52,6 +55,7 @@ impl Default for RegistrySettings {
             prefetch_urls: 16,
             unknown_delay_ms: 1_000,
             retry_now: false,
+            longest_pause_ms: 86_400_000,
         }
     }
 }
@@ -76,6 +80,7 @@ pub(crate) struct Limits {
     pub(crate) known_filter_bytes: usize,
     pub(crate) due_filter_bytes: usize,
     pub(crate) host_filter_bytes: usize,
+    pub(crate) longest_pause_ms: u64,
 }
 
 impl Limits {
@@ -103,6 +108,7 @@ impl Limits {
             known_filter_bytes: percent(80),
             due_filter_bytes: percent(20),
             host_filter_bytes: percent(4),
+            longest_pause_ms: settings.longest_pause_ms,
         }
     }
 
@@ -123,6 +129,7 @@ impl Limits {
             known_filter_bytes: 0,
             due_filter_bytes: 0,
             host_filter_bytes: 0,
+            longest_pause_ms: u64::MAX,
         }
     }
 }

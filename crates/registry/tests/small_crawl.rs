@@ -244,6 +244,97 @@ fn after_a_crash_hosts_wait_once_more() {
     );
 }
 
+/// How long after the opening each host gets its first turn.
+fn first_turns(opened: &mut Opened) -> Vec<(String, u64)> {
+    let mut turns = Vec::new();
+    for passed_ms in (0..3_000).step_by(100) {
+        let now_ms = opened.opened_ms + passed_ms;
+        for partition in &mut opened.partitions {
+            while let Some(turn) = partition.begin_turn(now_ms).unwrap() {
+                assert!(turn.pulse.not_before_ms <= now_ms, "its pulse says so, too");
+                turns.push((turn.name, passed_ms));
+            }
+        }
+    }
+    turns.sort();
+    turns
+}
+
+const DAY_MS: u64 = 86_400_000;
+
+#[test]
+fn a_clock_set_back_between_runs_neither_stalls_nor_shortens_a_pause() {
+    for (back_ms, crashed) in [
+        (3_600_000, false),
+        (3_600_000, true),
+        (10 * DAY_MS, false),
+        (10 * DAY_MS, true),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let then_ms = 100 * DAY_MS;
+        let mut opened = open(dir.path(), then_ms);
+        commit(&mut opened, seeds(&["http://a.test/", "http://b.test/"]));
+        let pulse = Pulse {
+            last_ms: then_ms + 5_000,
+            not_before_ms: then_ms + 5_001 + 1_500,
+            delay_ms: 700,
+            ..Pulse::default()
+        };
+        let visit = visit("http://a.test/", &["http://a.test/1"], pulse);
+        commit(&mut opened, vec![visit]);
+        if crashed {
+            drop(opened);
+        } else {
+            opened.logs.close(opened.partitions).unwrap();
+        }
+        let mut opened = open(dir.path(), then_ms - back_ms);
+        assert_eq!(opened.after_crash, crashed);
+        assert_eq!(opened.opened_ms, then_ms + 5_001);
+        let unasked_ms = if crashed { 1_000 } else { 0 };
+        assert_eq!(
+            first_turns(&mut opened),
+            [
+                ("a.test".to_owned(), 1_500),
+                ("b.test".to_owned(), unasked_ms)
+            ]
+        );
+    }
+}
+
+#[test]
+fn a_stored_pause_longer_than_any_may_be_is_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = |longest_pause_ms| RegistrySettings {
+        partitions: 2,
+        longest_pause_ms,
+        ..RegistrySettings::default()
+    };
+    let mut opened = Registry::open(dir.path(), &settings(10 * DAY_MS), 1_000).unwrap();
+    commit(&mut opened, seeds(&["http://a.test/", "http://b.test/"]));
+    let pulse = |delay_ms| Pulse {
+        last_ms: 1_000,
+        not_before_ms: 9 * DAY_MS,
+        delay_ms,
+        failures: 1,
+        demanded: true,
+        ..Pulse::default()
+    };
+    let first = visit("http://a.test/", &["http://a.test/1"], pulse(0));
+    let second = visit("http://b.test/", &["http://b.test/1"], pulse(2_000));
+    commit(&mut opened, vec![first, second]);
+    opened.logs.sync().unwrap();
+    for partition in &mut opened.partitions {
+        partition.flush().unwrap();
+    }
+    opened.logs.close(opened.partitions).unwrap();
+    let mut opened = Registry::open(dir.path(), &settings(1_200), 1_000).unwrap();
+    // What the host itself asks for holds in any case.
+    assert_eq!(
+        first_turns(&mut opened),
+        [("a.test".to_owned(), 1_200), ("b.test".to_owned(), 2_000)]
+    );
+}
+
 #[test]
 fn retries_go_to_the_end_and_excluded_urls_can_be_lifted() {
     let dir = tempfile::tempdir().unwrap();

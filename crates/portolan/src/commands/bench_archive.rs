@@ -108,7 +108,7 @@ fn measure(arguments: &BenchArchiveArguments, pages: &[Page], dir: &Path) -> Res
         ..settings.clone()
     };
     let surt = |url: &str| url.to_owned();
-    let clock = Arc::new(SystemClock);
+    let clock = Arc::new(SystemClock::start());
     let mut builder = RecordBuilder::new(&settings, SEED).map_err(Failure::usage)?;
     let mut plain_builder = RecordBuilder::new(&plain, SEED).map_err(Failure::usage)?;
     let (mut writer, _) =

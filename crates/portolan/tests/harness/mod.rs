@@ -4,8 +4,10 @@
 // Each test file is a program of its own and uses a part of this.
 #![allow(dead_code)]
 
+pub mod clock_set;
 pub mod fixed;
 pub mod link;
+pub mod recorder;
 
 use portolan_archive::WarcReader;
 use portolan_simweb::{Server, ServerOptions, Truth, TruthQuery, Web, WebSpec, Witness};

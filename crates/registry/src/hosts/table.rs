@@ -134,6 +134,7 @@ pub(crate) struct HostTable {
     news: News,
     news_text_bytes: usize,
     frozen: Option<Arc<News>>,
+    longest_pause_ms: u64,
     pub(crate) runs: Runs,
 }
 
@@ -151,6 +152,7 @@ impl HostTable {
             news: News::default(),
             news_text_bytes: 0,
             frozen: None,
+            longest_pause_ms: limits.longest_pause_ms,
             runs: Runs::open(dir, kind, run_ids)?,
         })
     }
@@ -177,7 +179,13 @@ impl HostTable {
     /// The host's last folded pulse, if that is in RAM.
     pub(crate) fn recent_pulse(&self, host: u64) -> Option<Pulse> {
         let news = self.news.get(&host).and_then(|news| news.pulse);
-        news.or_else(|| self.frozen.as_ref()?.get(&host)?.pulse)
+        let pulse = news.or_else(|| self.frozen.as_ref()?.get(&host)?.pulse);
+        self.cut(pulse)
+    }
+
+    /// A pulse as read: no pause is longer than any may be.
+    pub(crate) fn cut(&self, pulse: Option<Pulse>) -> Option<Pulse> {
+        pulse.map(|pulse| pulse.with_pause_at_most(self.longest_pause_ms))
     }
 
     /// All that is known of a host.
@@ -197,6 +205,7 @@ impl HostTable {
             return Ok(None);
         };
         oldest_first.for_each(|newer| known.absorb(newer));
+        known.pulse = self.cut(known.pulse);
         Ok(Some(known))
     }
 

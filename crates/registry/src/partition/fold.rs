@@ -54,6 +54,7 @@ impl Partition {
                 }
                 let id = self.ids.host(host).0;
                 self.hosts.news_of(id, host).pulse = Some(*pulse);
+                self.latest_ms = self.latest_ms.max(pulse.last_ms);
                 if let Some(robots) = robots {
                     self.hosts.set_robots(id, host, robots.clone());
                 }
@@ -129,6 +130,7 @@ impl Partition {
         let host = self.host_of(url);
         let news = self.hosts.news_of(host.id, host.name);
         news.pulse = Some(*pulse);
+        self.latest_ms = self.latest_ms.max(pulse.last_ms);
         let counts = &mut news.counts;
         counts.requests += i64::from(is_request(visit));
         counts.pages += i64::from(visit.is_document());

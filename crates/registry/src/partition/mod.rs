@@ -7,7 +7,7 @@ mod joins;
 mod turns;
 mod upkeep;
 
-pub use turns::{Due, Turn};
+pub use turns::{Due, Rest, Turn};
 
 use crate::by_id::IdMap;
 use crate::error::{RegistryError, Result};
@@ -67,6 +67,8 @@ pub struct Partition {
     crash: Option<AfterCrash>,
     /// The back-off of hosts that failed in an earlier run still holds.
     keep_back_off: bool,
+    /// When the last request that is recorded ended.
+    latest_ms: u64,
     upkeep: Upkeep,
     /// The host of the last link: links of a page are mostly of one host.
     last_host: (String, u64),
@@ -158,6 +160,7 @@ impl Partition {
             opened_ms,
             crash,
             keep_back_off,
+            latest_ms: 0,
             upkeep: Upkeep::new(durable, mergers, manifest.next_file),
             last_host: (String::new(), 0),
             docs: Vec::new(),
@@ -299,6 +302,15 @@ impl Partition {
             + self.in_flight.capacity() * 40
             + self.live.capacity() * 56
             + self.upkeep_ram_bytes()
+    }
+
+    pub(crate) fn latest_ms(&self) -> u64 {
+        self.latest_ms
+    }
+
+    /// The registry was opened at `opened_ms`, which is after everything that is recorded.
+    pub(crate) fn opened_at(&mut self, opened_ms: u64) {
+        self.opened_ms = opened_ms;
     }
 
     pub(crate) fn heard(&self) -> &[u64] {

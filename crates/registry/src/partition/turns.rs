@@ -24,6 +24,16 @@ pub struct Turn {
     pub pages: u64,
     /// Its URLs that were handed out and whose visits are not folded yet.
     pub in_flight: u64,
+    /// The delay in force as far as recorded, for which the host would be left alone after a crash.
+    pub recorded_delay_ms: Option<u32>,
+}
+
+/// How a host is to be left alone, for those who would ask it outside of its turns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rest {
+    pub not_before_ms: u64,
+    /// The delay in force, if a request was recorded.
+    pub delay_ms: Option<u32>,
 }
 
 /// A URL to be asked for.
@@ -142,6 +152,20 @@ impl Partition {
         Ok(())
     }
 
+    /// What a host that may never have a turn is owed all the same. It may read the disk.
+    pub fn rest_of(&self, host: HostId) -> Result<Rest> {
+        let folded = self.hosts.load(host.0)?.and_then(|state| state.pulse);
+        let live = self.live.get(&host.0).and_then(|live| live.pulse);
+        Ok(Rest {
+            not_before_ms: self.not_before_ms(host.0, folded),
+            delay_ms: [folded, live]
+                .into_iter()
+                .flatten()
+                .map(|pulse| pulse.delay_ms)
+                .max(),
+        })
+    }
+
     /// When `begin_turn` may have something; `None` if no host waits.
     pub fn next_due_ms(&self) -> Option<u64> {
         self.queue.next_due_ms()
@@ -162,9 +186,11 @@ impl Partition {
     pub(super) fn queue_known_hosts(&mut self) -> Result<()> {
         let mut hosts = self.hosts.scan()?;
         while let Some((host, state)) = hosts.next()? {
+            let pulse = self.hosts.cut(state.pulse);
+            self.latest_ms = self.latest_ms.max(pulse.map_or(0, |pulse| pulse.last_ms));
             if state.counts.due > 0 {
-                let not_before_ms = self.not_before_ms(host, state.pulse);
-                let failing = state.pulse.is_some_and(|pulse| pulse.is_failing());
+                let not_before_ms = self.not_before_ms(host, pulse);
+                let failing = pulse.is_some_and(|pulse| pulse.is_failing());
                 self.queue.offer(host, not_before_ms, failing)?;
             }
         }
@@ -278,6 +304,7 @@ impl Partition {
             robots: state.robots,
             pages: u64::try_from(state.counts.pages).unwrap_or(0),
             in_flight: u64::from(live.in_flight),
+            recorded_delay_ms: state.pulse.map(|pulse| pulse.delay_ms),
         }))
     }
 

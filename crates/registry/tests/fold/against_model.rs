@@ -26,6 +26,7 @@ fn tiny(keep_log: bool, order: Order) -> RegistrySettings {
         prefetch_urls: 3,
         unknown_delay_ms: 10,
         retry_now: false,
+        longest_pause_ms: 86_400_000,
     }
 }
 
