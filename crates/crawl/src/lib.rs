@@ -26,6 +26,7 @@ mod generations;
 mod links;
 mod mapper;
 mod metrics;
+mod named;
 mod network;
 mod outages;
 mod page;

@@ -85,7 +85,7 @@ impl Visitor {
                 .gate
                 .leave(door, now_ms + shared.politeness.ip_delay_ms() + 1, now_ms);
         }
-        if let Err(NetError::PrivateAddress(_)) = &result {
+        if let Err(NetError::PrivateAddress(_) | NetError::Port(_)) = &result {
             // Nothing was asked, so nobody needs a rest, and the host is not down.
             return result.map(Asked::Answer);
         }

@@ -293,7 +293,7 @@ impl Visitor {
     /// back a class, and fails for good only if it was tried often enough and the host answers others.
     async fn fail(&mut self, due: Due, error: &NetError) -> Next {
         let reason = error.reason();
-        if reason == Reason::PrivateAddress {
+        if matches!(reason, Reason::PrivateAddress | Reason::Port) {
             self.settle(due, Outcome::Excluded(reason)).await;
         } else if self.blameless || reason.is_before_asking() {
             return self.leave_due(due).await;

@@ -4,6 +4,7 @@
 // Each test file is a program of its own and uses a part of this.
 #![allow(dead_code)]
 
+pub mod dns;
 pub mod fixed;
 pub mod link;
 
