@@ -142,7 +142,7 @@ fn a_name_that_was_public_when_it_was_named_does_not_become_private() {
 #[test]
 fn ports_of_other_services_are_asked_by_no_link_no_redirect_and_no_robots_txt() {
     let listener = TcpListener::bind("127.0.0.53:6379").expect("nobody else has this port here");
-    let redis = fixed::serve_on(listener, |_| page("+PONG"));
+    let redis = fixed::serve_on(listener, |_| page("+PONG").into_bytes());
     let outer = fixed::serve(|path| match path {
         "/" => page(
             "<a href='http://redis.test:6379/a'>a</a> <a href='http://redis.test:22/'>b</a>\

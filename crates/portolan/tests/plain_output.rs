@@ -101,7 +101,10 @@ fn files_of_other_people_are_only_read() {
     harmless(&ask(&warc, &["warc list", "--json"]));
     harmless(&run(portolan().args(["warc", "verify"]).arg(&warc)));
     // A pipe gets bytes as they are.
-    let raw = run(portolan().args(["warc", "cat", "--offset=0", "--payload"]).arg(&warc)).succeeded();
+    let raw = run(portolan()
+        .args(["warc", "cat", "--offset=0", "--payload"])
+        .arg(&warc))
+    .succeeded();
     assert!(raw.raw_out.ends_with(b"raw \x1b[2J bytes"), "{:?}", raw.out);
     let (nodes, edges) = (dir.path().join("nodes.tsv"), dir.path().join("edges.tsv"));
     fs::write(

@@ -21,7 +21,7 @@ pub fn serve_bytes(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Fixed {
     serve_on(listener, answer)
 }
 
-pub fn serve_on(listener: TcpListener, answer: impl Fn(&str) -> String + Send + 'static) -> Fixed {
+pub fn serve_on(listener: TcpListener, answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Fixed {
     let addr = listener.local_addr().expect("it is bound");
     let connections = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&connections);
