@@ -2,6 +2,7 @@
 //! be tried again: bytes are written at known offsets and leave the buffer only afterwards.
 
 use crate::error::ArchiveError;
+use crate::open::no_links;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ impl AppendFile {
 
     /// Goes on at `length`; whatever the file holds beyond is overwritten.
     pub fn open_at(path: &Path, length: u64) -> Result<Self, ArchiveError> {
-        let file = OpenOptions::new()
+        let file = no_links()
             .read(true)
             .write(true)
             .create(true)

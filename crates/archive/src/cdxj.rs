@@ -7,6 +7,7 @@ use crate::digest;
 use crate::error::ArchiveError;
 use crate::head::HttpHead;
 use crate::merge::{merge_sorted, publish};
+use crate::open::create;
 use crate::read::Record;
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -186,7 +187,7 @@ fn sort_into_runs(part: &Path, index: &Path) -> Result<Vec<PathBuf>, ArchiveErro
         lines.sort_unstable();
         let run = index.with_extension(format!("run{}.tmp", runs.len()));
         let written = (|| {
-            let mut out = BufWriter::with_capacity(256 << 10, File::create(&run)?);
+            let mut out = BufWriter::with_capacity(256 << 10, create(&run)?);
             for line in lines {
                 out.write_all(line)?;
             }

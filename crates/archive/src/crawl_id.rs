@@ -3,8 +3,9 @@
 
 use crate::append_file::sync_dir;
 use crate::error::ArchiveError;
+use crate::open::create;
 use crate::settings::Compression;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -80,7 +81,7 @@ fn write(root: &Path, path: &Path, id: &str) -> Result<(), ArchiveError> {
     sync_dir(root)?;
     let unfinished = path.with_extension("tmp");
     let replace = || -> io::Result<()> {
-        let mut file = File::create(&unfinished)?;
+        let mut file = create(&unfinished)?;
         writeln!(file, "{id}")?;
         file.sync_all()?;
         fs::rename(&unfinished, path)

@@ -38,6 +38,7 @@ mod head;
 mod list;
 mod member;
 mod merge;
+mod open;
 mod read;
 mod record;
 mod recover;

@@ -1,6 +1,7 @@
 //! Many sorted text files into one: k-way, streamed, with a bounded number of open files.
 
 use crate::error::ArchiveError;
+use crate::open::create;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::{self, File};
@@ -55,7 +56,7 @@ fn merge_pass(inputs: &[PathBuf], output: &Path) -> Result<u64, ArchiveError> {
             heap.push(Reverse((line, number)));
         }
     }
-    let file = File::create(output).map_err(ArchiveError::io("create", output))?;
+    let file = create(output).map_err(ArchiveError::io("create", output))?;
     let mut out = BufWriter::with_capacity(WRITE_BUFFER_BYTES, file);
     let mut lines = 0;
     while let Some(mut top) = heap.peek_mut() {

@@ -6,11 +6,12 @@ use crate::cdxj::{PartIndex, close_index, line_start_of, position_of, read_line}
 use crate::error::ArchiveError;
 use crate::head::HttpHead;
 use crate::member::RECORD_END;
+use crate::open::no_links;
 use crate::read::{MAX_HTTP_HEAD_BYTES, WarcReader};
 use crate::set_aside::{set_file_aside, set_tail_aside};
 use crate::settings::{Compression, DurableEnd};
 use crate::writer::Places;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::path::Path;
 
@@ -189,7 +190,7 @@ fn remove_unfinished(places: &Places) -> Result<(), ArchiveError> {
 }
 
 pub(crate) fn cut_file(path: &Path, length: u64) -> Result<(), ArchiveError> {
-    OpenOptions::new()
+    no_links()
         .write(true)
         .open(path)
         .and_then(|file| {

@@ -4,6 +4,7 @@
 use crate::append_file::sync_dir;
 use crate::error::ArchiveError;
 use crate::member::RECORD_END;
+use crate::open::create;
 use crate::read::WarcReader;
 use crate::recover::{Recovery, cut_file, file_length, remove_if_there};
 use crate::settings::Compression;
@@ -146,7 +147,7 @@ fn copy_piece(from: &Path, start: u64, end: u64, to: &Path) -> Result<(), Archiv
     let copy = || -> io::Result<()> {
         let mut source = File::open(from)?;
         source.seek(SeekFrom::Start(start))?;
-        let mut target = File::create(&unfinished)?;
+        let mut target = create(&unfinished)?;
         io::copy(&mut source.take(end - start), &mut target)?;
         target.sync_all()?;
         fs::rename(&unfinished, to)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portolan_archive::ArchiveSettings;
 use portolan_model::url::CanonicalSettings;
-use portolan_model::{CanonicalUrl, Clock, Identities, Order, Ranker};
+use portolan_model::{Clock, Identities, Order, Ranker};
 use portolan_net::{
     Connector, DnsResolver, Guard, HttpSettings, Mapping, MappingSettings, Network, ResolveRule,
     Resolver, StaticResolver, SystemResolver,
@@ -15,6 +15,7 @@ use portolan_registry::RegistrySettings;
 
 use crate::directory::RANKS_FILE;
 use crate::error::CrawlError;
+use crate::named::Named;
 use crate::settings::{Compression, FrontierOrder, MAX_PARTITIONS, Settings};
 
 /// Tries of one DNS query.
@@ -134,10 +135,7 @@ pub(crate) fn archive(settings: &Settings) -> ArchiveSettings {
 }
 
 /// Connections that may go to public addresses, and to what a person named.
-pub(crate) fn connector(
-    settings: &Settings,
-    seeds: &[CanonicalUrl],
-) -> Result<Connector, CrawlError> {
+pub(crate) fn connector(settings: &Settings, named: &Named) -> Result<Connector, CrawlError> {
     let networks = settings
         .dns
         .allow_networks
@@ -145,8 +143,10 @@ pub(crate) fn connector(
         .map(|text| text.parse::<Network>())
         .collect::<Result<Vec<_>, _>>()
         .map_err(|e| CrawlError::Input(format!("dns.allow_networks: {e}")))?;
-    let hosts = seeds.iter().map(|seed| seed.host().to_owned());
-    let guard = Guard::new(settings.dns.allow_private, networks, hosts);
+    let scope = &settings.scope;
+    let ports = scope.allowed_ports.iter().chain(&scope.also_ports);
+    let guard =
+        Guard::new(settings.dns.allow_private, networks, named.hosts()).with_ports(ports.copied());
     let http = HttpSettings {
         user_agent: settings.user_agent_header(),
         contact: from_header(&settings.identity.contact),

@@ -1,7 +1,7 @@
 //! The file in which claims are kept: which partition found a site that the part vector does not list.
 //! Batches, each whole or not there; a claim is in it before any log relies on it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use portolan_model::PartitionId;
 use portolan_partition::Claim;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::directory::no_links;
 use crate::error::CrawlError;
 
 /// Number of claims and a checksum of the number; claims of ten bytes; a checksum of all before it. A damaged number
@@ -32,7 +33,7 @@ impl ClaimFile {
             path: path.clone(),
             source,
         };
-        let mut file = OpenOptions::new()
+        let mut file = no_links()
             .read(true)
             .append(true)
             .create(true)

@@ -14,7 +14,7 @@ use portolan_archive::{
 };
 use portolan_model::{
     CanonicalUrl, Canonicalizer, Clock, Identities, Link, LinkBatch, LinkKind, PartitionId,
-    SystemClock, UrlKey,
+    SystemClock, UrlKey, service_of_port,
 };
 use portolan_registry::{Entry, Opened, Registry, RegistryError, RegistrySettings, Snapshot};
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -30,6 +30,7 @@ use crate::gate::{Door, Gate};
 use crate::links::ranked;
 use crate::mapper::{self, NameDrop};
 use crate::metrics::{Metrics, Progress, process_cpu_seconds};
+use crate::named::Named;
 use crate::neighbour::Neighbours;
 use crate::network::Network;
 use crate::page::Workbench;
@@ -125,7 +126,8 @@ impl Crawl {
         let mut seeds = parse_seeds(&canonicalizer, &plan.seeds)?;
         let mapping = assembly::mapping(&plan.settings, clock.clone())?;
         Scope::new(&plan.settings.scope, &seeds)?;
-        assembly::connector(&plan.settings, &seeds)?;
+        check_ports(&plan.settings, &seeds)?;
+        assembly::connector(&plan.settings, &Named::default())?;
         let archive_settings = assembly::archive(&plan.settings);
         RecordBuilder::new(&archive_settings, 0)?;
         let resumed = Self::exists(&plan.dir);
@@ -138,18 +140,25 @@ impl Crawl {
         let ranker = assembly::ranker(&plan.settings, resumed.then_some(&*plan.dir))?;
         let chosen = Chosen::of(&plan.settings, resumed.then_some(&plan.dir))?;
         let dir = directory::prepare(&plan.dir, resumed)?;
-        let ids;
+        // What a person named is what this run was given and what earlier runs were given, and nothing that a
+        // server said.
+        let (ids, mut named) = match resumed {
+            true => (secret::read(&dir)?, Named::read(&dir)?),
+            false => (secret::make(&dir)?, Named::default()),
+        };
+        if !plan.settings.dns.allow_private {
+            named.name(&seeds, &mapping)?;
+        }
         if resumed {
-            ids = secret::read(&dir)?;
             let given: HashSet<CanonicalUrl> = seeds.iter().cloned().collect();
             let earlier = directory::remembered_seeds(&dir)?;
             seeds.extend(earlier.into_iter().filter(|s| !given.contains(s)));
         } else {
             // What the crawl is to be is durable before anything else: killed at any later moment,
             // it can go on.
-            ids = secret::make(&dir)?;
             chosen.remember(&dir)?;
             directory::remember_ranks(&dir, &plan.settings)?;
+            named.remember(&dir)?;
             directory::remember(&dir, &seeds, &plan.settings)?;
         }
         let retried = match &plan.retry {
@@ -220,6 +229,7 @@ impl Crawl {
 
         if resumed {
             // Only now is it certain that no other process is at work here, and that all can be opened.
+            named.remember(&dir)?;
             directory::remember(&dir, &given_seeds, &plan.settings)?;
         }
 
@@ -254,7 +264,7 @@ impl Crawl {
             run_ms,
             budget: Budget::new(plan.settings.limits.max_pages, pages),
             metrics: Metrics::default(),
-            connector: assembly::connector(&plan.settings, &seeds)?,
+            connector: assembly::connector(&plan.settings, &named)?,
             settings: plan.settings,
             ids,
             mapping,
@@ -398,7 +408,7 @@ fn parse_seeds(
     let mut distinct = HashSet::new();
     for seed in seeds {
         let wrong = |what: &dyn Display| {
-            let (text, place) = (&seed.text, &seed.place);
+            let (text, place) = (without_user(&seed.text), &seed.place);
             CrawlError::Input(format!("seed '{text}' ({place}): {what}"))
         };
         if seed.text.trim().is_empty() {
@@ -420,11 +430,45 @@ fn parse_seeds(
     Ok(urls)
 }
 
-/// Is there an `@` before the host?
+/// A seed on a port that will not be asked is a mistake worth telling at once.
+fn check_ports(settings: &Settings, seeds: &[CanonicalUrl]) -> Result<(), CrawlError> {
+    let scope = &settings.scope;
+    for seed in seeds {
+        let port = seed.port();
+        let allowed = scope.allowed_ports.contains(&port) || scope.also_ports.contains(&port);
+        if let Some(service) = service_of_port(port)
+            && !allowed
+        {
+            return Err(CrawlError::Input(format!(
+                "seed '{seed}': port {port} is that of {service}, not of a Web server; scope.also_ports = [{port}] in the settings would allow it"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Is there an `@` before the host? Slashes may be missing, or too many, or turned round: they are put right
+/// as browsers do.
 fn names_a_user(url: &str) -> bool {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    authority.contains('@')
+    let url = url.trim();
+    let scheme = ["http:", "https:"].into_iter().find(|scheme| {
+        url.get(..scheme.len())
+            .is_some_and(|s| s.eq_ignore_ascii_case(scheme))
+    });
+    let rest = &url[scheme.map_or(0, str::len)..];
+    let rest = rest.trim_start_matches(['/', '\\']);
+    let authority = rest.split(['/', '\\', '?', '#']).next();
+    authority.is_some_and(|authority| authority.contains('@'))
+}
+
+/// A seed for messages: a password is not for terminals and logs. What is refused may be so wrong that nobody
+/// can say where the password ends, so everything before the last `@` goes.
+fn without_user(url: &str) -> String {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    match url[start..].rfind('@') {
+        Some(at) => format!("{}…{}", &url[..start], &url[start + at..]),
+        None => url.to_owned(),
+    }
 }
 
 /// Put seeds into their partitions' logs, like any other links.
@@ -485,4 +529,34 @@ fn spawn<T: Send + 'static>(
         .name(name.to_owned())
         .spawn(body)
         .map_err(|e| CrawlError::Internal(format!("no thread for {name}: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_seed_keeps_its_password_to_itself() {
+        let canonicalizer = Canonicalizer::default();
+        for text in [
+            "http://user:hunter2@example.org/",
+            "https://user:hunter2@/x",
+            "http://user:hun/hunter2@example.org/",
+            "http://user:hunter2@exa mple.org/@me",
+            "user:hunter2@example.org",
+            "ftp://user:hunter2@example.org/",
+            "http:\\\\user:hunter2@example.org/",
+            "http:/user:hunter2@example.org/",
+            " HTTP:user:hunter2@example.org/",
+        ] {
+            let seed = Seed {
+                text: text.to_owned(),
+                place: "seeds.txt line 3".to_owned(),
+            };
+            let refused = parse_seeds(&canonicalizer, &[seed]);
+            let error = refused.expect_err(text).to_string();
+            assert!(!error.contains("hunter2"), "{error}");
+            assert!(error.contains("seeds.txt line 3"), "{error}");
+        }
+    }
 }

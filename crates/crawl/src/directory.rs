@@ -1,6 +1,7 @@
 //! The crawl's directory: whose it is, and the small files that say what the crawl is to be. What it
 //! knows and what it archived is kept by the rooms below.
 
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use portolan_model::CanonicalUrl;
 use crate::crawl::{ARCHIVE_DIR, REGISTRY_DIR};
 use crate::division::DIVISION_DIR;
 use crate::error::CrawlError;
+use crate::named::NAMED_FILE;
 use crate::report::counted;
 use crate::sealed::{seal, unseal};
 use crate::secret::SECRET_FILE;
@@ -40,7 +42,8 @@ pub(crate) fn prepare(dir: &Path, resumed: bool) -> Result<PathBuf, CrawlError> 
             entry.is_ok_and(|e| {
                 let name = e.file_name();
                 let name = name.to_string_lossy();
-                ![SECRET_FILE, SEEDS_FILE, RANKS_FILE].contains(&name.trim_end_matches(UNFINISHED))
+                ![SECRET_FILE, NAMED_FILE, SEEDS_FILE, RANKS_FILE]
+                    .contains(&name.trim_end_matches(UNFINISHED))
                     && name != DIVISION_DIR
                     && name != format!("{SETTINGS_FILE}{UNFINISHED}")
             })
@@ -155,8 +158,12 @@ pub(crate) fn remember_ranks(dir: &Path, settings: &Settings) -> Result<(), Craw
         dir.join(format!("{RANKS_FILE}{UNFINISHED}")),
     );
     let copy = || {
-        std::fs::copy(&settings.frontier.ranks, &new)?;
-        std::fs::File::open(&new)?.sync_all()?;
+        let mut file = make(&new)?;
+        std::io::copy(
+            &mut std::fs::File::open(&settings.frontier.ranks)?,
+            &mut file,
+        )?;
+        file.sync_all()?;
         std::fs::rename(&new, &path)?;
         std::fs::File::open(dir)?.sync_all()
     };
@@ -171,15 +178,7 @@ pub(crate) fn remember_ranks(dir: &Path, settings: &Settings) -> Result<(), Craw
 pub(crate) fn replace(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), CrawlError> {
     let (path, new) = (dir.join(name), dir.join(format!("{name}{UNFINISHED}")));
     let write = || {
-        match std::fs::remove_file(&new) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
-            _ => {}
-        }
-        let mut file = std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&new)?;
+        let mut file = make(&new)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         std::fs::rename(&new, &path)?;
@@ -189,4 +188,23 @@ pub(crate) fn replace(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), CrawlE
         path: path.clone(),
         source,
     })
+}
+
+/// A new file that its owner alone may read, in place of what a crash left there.
+fn make(path: &Path) -> std::io::Result<File> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    let mut options = no_links();
+    options.write(true).create_new(true).mode(0o600);
+    options.open(path)
+}
+
+/// For files that are written: never through a symbolic link. Who can put a link into a crawl's
+/// directory could otherwise have another file overwritten in the crawler's name.
+pub(crate) fn no_links() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.custom_flags(libc::O_NOFOLLOW);
+    options
 }

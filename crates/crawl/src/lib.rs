@@ -28,6 +28,7 @@ mod guest;
 mod links;
 mod mapper;
 mod metrics;
+mod named;
 mod neighbour;
 mod network;
 mod outages;

@@ -97,7 +97,7 @@ impl Visitor {
         let now_ms = shared.now_ms();
         self.asking = None;
         drop(door);
-        if let Err(NetError::PrivateAddress(_)) = &result {
+        if let Err(NetError::PrivateAddress(_) | NetError::Port(_)) = &result {
             // Nothing was asked, so nobody needs a rest, and the host is not down.
             return result.map(Asked::Answer);
         }

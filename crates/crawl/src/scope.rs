@@ -11,7 +11,7 @@ mod sites;
 
 pub use settings::{PriorityRule, ScopeError, ScopeKind, ScopeSettings};
 
-use portolan_model::{CanonicalUrl, LinkKind, Reason, Verdict};
+use portolan_model::{CanonicalUrl, LinkKind, Reason, Verdict, service_of_port};
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use roots::Roots;
 use shape::Shape;
@@ -30,6 +30,7 @@ pub struct Scope {
     exclude: Option<RegexSet>,
     reserved_url_text: Vec<String>,
     allowed_ports: Vec<u16>,
+    also_ports: Vec<u16>,
     max_link_depth: Option<u16>,
     shape: Shape,
     priorities: Option<Priorities>,
@@ -50,6 +51,7 @@ impl Scope {
             exclude: pattern_set("exclude", &settings.exclude)?,
             reserved_url_text: shape::reserved_spellings(&settings.reserved_url_text),
             allowed_ports: settings.allowed_ports.clone(),
+            also_ports: settings.also_ports.clone(),
             max_link_depth: settings.max_link_depth,
             shape: Shape::new(settings),
             priorities: Priorities::new(&settings.priorities)?,
@@ -112,12 +114,22 @@ impl Scope {
         if !within {
             return Some(Reason::OutOfScope);
         }
-        let port = url.port();
+        self.refused_by_port(url.port())
+    }
+
+    /// The web's own ports first: nearly all links have one of them.
+    fn refused_by_port(&self, port: u16) -> Option<Reason> {
+        if self.allowed_ports.is_empty() && matches!(port, 80 | 443) {
+            return None;
+        }
+        if self.also_ports.contains(&port) || self.allowed_ports.contains(&port) {
+            return None;
+        }
         // Nothing can listen on port 0.
-        if port == 0 || (!self.allowed_ports.is_empty() && !self.allowed_ports.contains(&port)) {
+        if port == 0 || !self.allowed_ports.is_empty() {
             return Some(Reason::NotFetchable);
         }
-        None
+        service_of_port(port).map(|_| Reason::Port)
     }
 
     /// Depth, length and other limits, all cheap to check.

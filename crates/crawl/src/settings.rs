@@ -397,6 +397,7 @@ mod tests {
                 "scope.reserved_url_text",
             ),
             ("[scope]\nallowed_ports = [0]", "scope.allowed_ports"),
+            ("[scope]\nalso_ports = [8080, 0]", "scope.also_ports"),
             ("[dns]\nttl_min_ms = 90000000", "dns.ttl_min_ms"),
             ("[http]\nmax_head_bytes = 0", "http.max_head_bytes"),
             ("[http]\naccept = \"a\\nb: c\"", "http.accept"),

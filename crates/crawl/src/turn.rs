@@ -154,9 +154,8 @@ impl Visitor {
         }
         let rules = match self.robots(&url).await {
             RobotsStep::Settled(rules) => rules,
-            RobotsStep::Failed(NetError::PrivateAddress(_)) => {
-                self.settle(due, Outcome::Excluded(Reason::PrivateAddress))
-                    .await;
+            RobotsStep::Failed(error @ (NetError::PrivateAddress(_) | NetError::Port(_))) => {
+                self.settle(due, Outcome::Excluded(error.reason())).await;
                 return Next::Rest;
             }
             RobotsStep::Failed(_) => return self.leave_due(due).await,
@@ -301,7 +300,7 @@ impl Visitor {
     /// back a class, and fails for good only if it was tried often enough and the host answers others.
     async fn fail(&mut self, due: Due, error: &NetError) -> Next {
         let reason = error.reason();
-        if reason == Reason::PrivateAddress {
+        if matches!(reason, Reason::PrivateAddress | Reason::Port) {
             self.settle(due, Outcome::Excluded(reason)).await;
         } else if self.blameless || reason.is_before_asking() {
             return self.leave_due(due).await;

@@ -1,5 +1,6 @@
 //! The watcher: sees when a crawl has come to its end, or must, and closes the books.
 
+use crate::directory;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -241,10 +242,9 @@ fn report(
 }
 
 fn save(dir: &std::path::Path, report: &Report) -> Result<(), CrawlError> {
-    let path = dir.join("report.json");
     let text =
         serde_json::to_string_pretty(report).map_err(|e| CrawlError::Internal(e.to_string()))?;
-    std::fs::write(&path, text + "\n").map_err(|source| CrawlError::File { path, source })
+    directory::replace(dir, "report.json", (text + "\n").as_bytes())
 }
 
 #[cfg(test)]

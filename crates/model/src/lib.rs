@@ -1,7 +1,7 @@
 //! The words that every room of Portolan shares: canonical URLs, document and host identities,
 //! links, visits, reasons and clocks. Plain data and pure functions; no IO.
 //!
-//! Layout: `id` (hashes and partitions), `partitioner` (who fetches a URL), `ranker` (what comes sooner), `url` (canonical form, SURT, registrable domain),
+//! Layout: `id` (hashes and partitions), `partitioner` (who fetches a URL), `ports` (that no Web server has), `ranker` (what comes sooner), `url` (canonical form, SURT, registrable domain),
 //! `host` (what is remembered of a server), `link` (what a page points at), `visit` (what became of a request), `reason` (why a URL was
 //! not fetched or did not succeed), `clock`.
 
@@ -10,6 +10,7 @@ mod host;
 mod id;
 mod link;
 mod partitioner;
+mod ports;
 mod ranker;
 mod reason;
 pub mod url;
@@ -20,6 +21,7 @@ pub use host::{Pulse, RobotsRecord, RobotsStatus};
 pub use id::{DocId, HostId, Identities, PartitionId};
 pub use link::{Link, LinkBatch, LinkKind, Verdict};
 pub use partitioner::{FixedSiteHash, PageHash, Partitioner, SiteHash, UrlKey, jump_hash};
+pub use ports::service_of_port;
 pub use ranker::{Known, MAX_CLASS, Order, Ranker, SCORE_BITS, given_priority, plain_priority};
 pub use reason::Reason;
 pub use url::{CanonicalUrl, CanonicalUrlError, Canonicalizer};

@@ -55,6 +55,7 @@ reasons! {
     ContentTypeByName = 12, "unwanted-extension", "its name says that its content type is not wanted";
     NoFollow = 13, "nofollow", "only links marked nofollow point at it";
     HostBudget = 14, "host-budget", "its host has used up its budget of pages";
+    Port = 15, "port", "its port is that of another service, not of a Web server";
     SitemapDepth = 28, "sitemap-depth", "it is named by sitemap indexes that are nested too deep";
     // Excluded when its turn came.
     Robots = 32, "robots", "robots.txt forbids it";

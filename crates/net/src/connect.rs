@@ -76,7 +76,14 @@ impl Connector {
         resolved: &Resolved,
         deadline: Instant,
     ) -> Result<(TcpStream, SocketAddr), NetError> {
-        let port = resolved.port_override.unwrap_or(origin.port);
+        let port = match resolved.port_override {
+            // A person's rule says so.
+            Some(port) => port,
+            None => {
+                self.guard.check_port(origin.port)?;
+                origin.port
+            }
+        };
         let mut failure = NetError::Dns {
             host: origin.host().to_owned(),
             detail: "it has no address".to_owned(),

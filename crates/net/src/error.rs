@@ -1,6 +1,6 @@
 //! What can go wrong between us and a server, one kind for each reason that the crawl records.
 
-use crate::guard::Refused;
+use crate::guard::{Refused, RefusedPort};
 use portolan_model::Reason;
 use rustix::io::Errno;
 use thiserror::Error;
@@ -44,6 +44,8 @@ pub enum NetError {
     OutOfStep,
     #[error(transparent)]
     PrivateAddress(#[from] Refused),
+    #[error(transparent)]
+    Port(#[from] RefusedPort),
 }
 
 impl NetError {
@@ -59,6 +61,7 @@ impl NetError {
             NetError::BrokenHttp(_) => Reason::BrokenHttp,
             NetError::ConnectionLost { .. } | NetError::OutOfStep => Reason::ConnectionLost,
             NetError::PrivateAddress(_) => Reason::PrivateAddress,
+            NetError::Port(_) => Reason::Port,
         }
     }
 

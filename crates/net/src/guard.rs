@@ -1,8 +1,9 @@
-//! Keeps links from leading into private networks. It judges addresses, at the moment of
-//! connecting; it resolves nothing and never looks at URLs.
+//! Keeps links from leading into private networks and to services that are no Web servers. It judges
+//! addresses and ports, at the moment of connecting; it resolves nothing and never looks at URLs.
 
 use crate::network::Network;
-use std::collections::HashSet;
+use portolan_model::service_of_port;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thiserror::Error;
 
@@ -18,29 +19,60 @@ pub struct Refused {
     pub kind: &'static str,
 }
 
-/// Which addresses may be connected to: all public ones, and those that a person named.
+/// A port that no Web server has.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "port {port} is that of {service}, not of a Web server; scope.also_ports = [{port}] would allow it"
+)]
+pub struct RefusedPort {
+    pub port: u16,
+    pub service: &'static str,
+}
+
+/// Which addresses and ports may be connected to: all public addresses, those that a person named, and
+/// every port that a Web server may have.
 #[derive(Debug, Clone, Default)]
 pub struct Guard {
     allow_private: bool,
     named_networks: Vec<Network>,
-    named_hosts: HashSet<String>,
+    named_hosts: HashMap<String, Vec<IpAddr>>,
+    allowed_ports: HashSet<u16>,
 }
 
 impl Guard {
-    /// `named_hosts` are host names or IP literals that a person typed (seeds, settings), without
-    /// port.
+    /// `named_hosts` are host names or IP literals that a person typed (seeds), without port, and the
+    /// addresses that each had then. Such a host may be at other addresses of the same kind later (an
+    /// intranet server moves within its private network), but not at those of another kind.
     pub fn new(
         allow_private: bool,
         named_networks: Vec<Network>,
-        named_hosts: impl IntoIterator<Item = String>,
+        named_hosts: impl IntoIterator<Item = (String, Vec<IpAddr>)>,
     ) -> Self {
         Self {
             allow_private,
             named_networks,
             named_hosts: named_hosts
                 .into_iter()
-                .map(|host| bare_host(&host).to_ascii_lowercase())
+                .map(|(host, addresses)| (bare_host(&host).to_ascii_lowercase(), addresses))
                 .collect(),
+            allowed_ports: HashSet::new(),
+        }
+    }
+
+    /// Ports that may be connected to, whatever service usually has them.
+    #[must_use]
+    pub fn with_ports(mut self, ports: impl IntoIterator<Item = u16>) -> Self {
+        self.allowed_ports.extend(ports);
+        self
+    }
+
+    /// May this port, which a URL names, be connected to?
+    pub fn check_port(&self, port: u16) -> Result<(), RefusedPort> {
+        match service_of_port(port) {
+            Some(service) if !self.allowed_ports.contains(&port) => {
+                Err(RefusedPort { port, service })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -54,8 +86,12 @@ impl Guard {
             return Ok(());
         };
         let host = bare_host(host);
-        let is_named = self.named_hosts.contains(host)
-            || self.named_hosts.contains(&host.to_ascii_lowercase())
+        let had_such =
+            |addresses: &Vec<IpAddr>| addresses.iter().any(|&a| special(a) == Some(kind));
+        let is_named = self
+            .named_hosts
+            .get(&host.to_ascii_lowercase())
+            .is_some_and(had_such)
             || self.named_networks.iter().any(|n| n.contains(ip));
         if is_named {
             return Ok(());
@@ -151,6 +187,24 @@ mod tests {
         Guard::default()
             .check("host.test", ip.parse().unwrap(), false)
             .is_err()
+    }
+
+    #[test]
+    fn ports_of_other_services_are_refused_unless_allowed() {
+        let guard = Guard::default();
+        for port in [80, 443, 8080, 65_535] {
+            assert!(guard.check_port(port).is_ok(), "{port}");
+        }
+        for port in [0, 22, 25, 6379, 6667] {
+            assert!(guard.check_port(port).is_err(), "{port}");
+        }
+        let said = guard.check_port(22).unwrap_err().to_string();
+        assert!(
+            said.contains("SSH") && said.contains("also_ports = [22]"),
+            "{said}"
+        );
+        let allowed = guard.with_ports([22]);
+        assert!(allowed.check_port(22).is_ok() && allowed.check_port(25).is_err());
     }
 
     /// First and last address of every range, and its public neighbours.
@@ -292,12 +346,17 @@ mod tests {
 
     #[test]
     fn what_a_person_named_is_allowed_and_nothing_else() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
         let guard = Guard::new(
             false,
             vec!["10.1.0.0/16".parse().unwrap()],
-            ["Intranet.test".to_owned(), "[::1]".to_owned()],
+            [
+                ("Intranet.test".to_owned(), vec![ip("10.9.8.7")]),
+                ("[::1]".to_owned(), vec![ip("::1")]),
+                ("public.test".to_owned(), vec![ip("9.9.9.9")]),
+                ("unknown.test".to_owned(), vec![]),
+            ],
         );
-        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
         assert!(
             guard
                 .check("intranet.test", ip("192.168.0.9"), false)
@@ -317,6 +376,17 @@ mod tests {
         assert!(guard.check("other.test", ip("10.1.2.3"), false).is_ok());
         assert!(guard.check("other.test", ip("10.2.2.3"), false).is_err());
         assert!(guard.check("other.test", ip("10.2.2.3"), true).is_ok());
+        // A name that was public when it was named, or of another kind, stays so.
+        for (host, address) in [
+            ("public.test", "127.0.0.1"),
+            ("public.test", "169.254.169.254"),
+            ("unknown.test", "192.168.0.1"),
+            ("intranet.test", "127.0.0.1"),
+            ("intranet.test", "169.254.169.254"),
+        ] {
+            assert!(guard.check(host, ip(address), false).is_err(), "{host}");
+        }
+        assert!(guard.check("public.test", ip("8.8.8.8"), false).is_ok());
         let open = Guard::new(true, vec![], []);
         assert!(open.check("other.test", ip("127.0.0.1"), false).is_ok());
         let refused = guard

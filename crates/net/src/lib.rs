@@ -17,7 +17,7 @@ mod tls;
 pub use connect::Connector;
 pub use decode::{DecodeEnd, Decoder};
 pub use error::NetError;
-pub use guard::{Guard, Refused, special};
+pub use guard::{Guard, Refused, RefusedPort, special};
 pub use http::{
     BodySink, Connection, Head, HttpSettings, Method, Oddities, Oddity, Origin, Request, Response,
     Scheme, Timings, Version, Wait,

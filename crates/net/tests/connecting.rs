@@ -62,9 +62,34 @@ async fn private_addresses_are_refused_when_connecting() {
     assert_eq!(refused.err().unwrap().reason(), Reason::PrivateAddress);
     assert!(server.requests().is_empty(), "the guard came too late");
     // A seed of that name opens the door.
-    let guard = Guard::new(false, vec![], ["odd.test".to_owned()]);
+    let guard = Guard::new(
+        false,
+        vec![],
+        [("odd.test".to_owned(), vec!["127.0.0.9".parse().unwrap()])],
+    );
     let connector = Connector::new(settings(), guard).unwrap();
     let mut connection = connector.connect(&origin, &unnamed).await.unwrap();
+    assert_eq!(get(&mut connection, "/").await.unwrap().body, b"hello");
+}
+
+#[tokio::test]
+async fn ports_of_other_services_are_refused_when_connecting() {
+    let origin = Origin::new(Scheme::Http, "odd.test", 6379);
+    let unruled = Resolved {
+        port_override: None,
+        ..here()
+    };
+    let connector = connector(&settings());
+    let error = connector.connect(&origin, &unruled).await.err().unwrap();
+    assert_eq!(error.reason(), Reason::Port, "{error}");
+    assert!(error.to_string().contains("Redis"), "{error}");
+    // A person's rule says where to connect, whatever the URL says.
+    let server = Server::start(vec![vec![Step::Request, send(ANSWER)]]).await;
+    let ruled = Resolved {
+        port_override: Some(server.port),
+        ..here()
+    };
+    let mut connection = connector.connect(&origin, &ruled).await.unwrap();
     assert_eq!(get(&mut connection, "/").await.unwrap().body, b"hello");
 }
 

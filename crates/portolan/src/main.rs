@@ -13,6 +13,7 @@ mod commands;
 mod failure;
 mod memory;
 mod output;
+mod plain;
 mod terminal;
 
 use std::process::ExitCode;

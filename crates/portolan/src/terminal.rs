@@ -4,7 +4,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use crate::output::{note, noteln};
+use crate::output::{clear_note_line, note, noteln};
 use portolan_crawl::Progress;
 use portolan_crawl::report::{LONG_PAUSE_MS, bytes, date, duration, thousands};
 
@@ -48,7 +48,10 @@ impl Display {
         match self.mode {
             Mode::Quiet => {}
             Mode::Plain => noteln!("{sentence}"),
-            Mode::Live => noteln!("\r\x1b[2K{sentence}"),
+            Mode::Live => {
+                clear_note_line();
+                noteln!("{sentence}");
+            }
         }
     }
 
@@ -84,7 +87,10 @@ impl Display {
         }
         let line = line(now, self.last.as_ref());
         match self.mode {
-            Mode::Live => note!("\r\x1b[2K{line}"),
+            Mode::Live => {
+                clear_note_line();
+                note!("{line}");
+            }
             _ => noteln!("{line}"),
         }
         let _ = std::io::stderr().flush();
@@ -95,7 +101,7 @@ impl Display {
     /// Clear the live line, so that the report starts on a clean one.
     pub(crate) fn end(&self) {
         if self.mode == Mode::Live {
-            note!("\r\x1b[2K");
+            clear_note_line();
             let _ = std::io::stderr().flush();
         }
     }

@@ -1,7 +1,8 @@
 //! One process at a time in a registry's directory, and whether the last one left in order.
 
 use crate::error::{At, RegistryError, Result};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use crate::files::no_links;
+use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,7 @@ impl DirLock {
     pub(crate) fn take(dir: &Path) -> Result<Self> {
         let path = dir.join("lock");
         let after_crash = path.exists();
-        let mut file = OpenOptions::new()
+        let mut file = no_links()
             .read(true)
             .write(true)
             .create(true)

@@ -3,9 +3,10 @@
 use super::run::RunMeta;
 use crate::append_file::sync_dir;
 use crate::error::ArchiveError;
+use crate::open::create;
 use crate::settings::DurableEnd;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -42,8 +43,7 @@ impl Manifest {
     pub fn store(&self, dir: &Path) -> Result<(), ArchiveError> {
         let unfinished = dir.join("MANIFEST.tmp");
         let path = dir.join(NAME);
-        let mut file =
-            File::create(&unfinished).map_err(ArchiveError::io("create", &unfinished))?;
+        let mut file = create(&unfinished).map_err(ArchiveError::io("create", &unfinished))?;
         file.write_all(self.text().as_bytes())
             .and_then(|()| file.sync_all())
             .and_then(|()| fs::rename(&unfinished, &path))

@@ -1,6 +1,7 @@
 //! A sorted, immutable file of (fingerprint, offset in the text), 16 bytes each.
 
 use crate::error::ArchiveError;
+use crate::open::create;
 use crate::settings::DurableEnd;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -113,7 +114,7 @@ pub(super) struct RunWriter {
 impl RunWriter {
     pub fn create(dir: &Path, name: String) -> Result<Self, ArchiveError> {
         let path = dir.join(&name);
-        let file = File::create(&path).map_err(ArchiveError::io("create", &path))?;
+        let file = create(&path).map_err(ArchiveError::io("create", &path))?;
         Ok(Self {
             path,
             name,

@@ -7,6 +7,7 @@ use super::run::{Run, RunWriter};
 use super::text::{Entry, MAX_URL_BYTES};
 use crate::append_file::{AppendFile, sync_dir};
 use crate::error::ArchiveError;
+use crate::open::no_links;
 use crate::settings::DurableEnd;
 use portolan_model::ArchivePosition;
 use std::collections::HashMap;
@@ -283,7 +284,7 @@ impl ContentSeen {
         if at < found_length {
             // Old entries must not come back to life behind newer, shorter ones.
             let path = self.text.path().to_owned();
-            fs::OpenOptions::new()
+            no_links()
                 .write(true)
                 .open(&path)
                 .and_then(|file| {

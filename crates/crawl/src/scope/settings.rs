@@ -51,8 +51,10 @@ pub struct ScopeSettings {
     pub reserved_url_text: Vec<String>,
     /// Extensions of names that need not be asked for, as in `["iso", "zip"]`; any letter case.
     pub unwanted_extensions: Vec<String>,
-    /// Ports that may be asked; an empty list allows all.
+    /// Ports that may be asked, and no others; an empty list allows all that a Web server may have.
     pub allowed_ports: Vec<u16>,
+    /// Ports that may be asked, too, although another service usually has them.
+    pub also_ports: Vec<u16>,
     /// Rules that raise or lower a URL's class; those that match add up.
     pub priorities: Vec<PriorityRule>,
     /// Do not follow links that are marked `nofollow`.
@@ -117,6 +119,7 @@ impl Default for ScopeSettings {
             reserved_url_text: Vec::new(),
             unwanted_extensions: Vec::new(),
             allowed_ports: Vec::new(),
+            also_ports: Vec::new(),
             priorities: Vec::new(),
             respect_nofollow: true,
             embeds_off_scope: false,

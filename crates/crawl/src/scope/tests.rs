@@ -235,6 +235,37 @@ fn reserved_text_extensions_and_ports_exclude() {
 }
 
 #[test]
+fn ports_of_other_services_are_refused_unless_a_setting_names_them() {
+    let settings = |allowed: &[u16], also: &[u16]| ScopeSettings {
+        allowed_ports: allowed.to_vec(),
+        also_ports: also.to_vec(),
+        ..Default::default()
+    };
+    for (allowed, also, port, expected) in [
+        (&[][..], &[][..], 8080, Ok(0)),
+        (&[], &[], 22, Err(Reason::Port)),
+        (&[], &[], 25, Err(Reason::Port)),
+        (&[], &[], 6379, Err(Reason::Port)),
+        (&[], &[6379], 6379, Ok(0)),
+        (&[], &[6379], 25, Err(Reason::Port)),
+        (&[], &[6379], 8080, Ok(0)),
+        (&[6379], &[], 6379, Ok(0)),
+        (&[6379], &[], 80, Err(Reason::NotFetchable)),
+        (&[80], &[6379], 6379, Ok(0)),
+    ] {
+        let text = format!("http://www.example.org:{port}/");
+        let found = judge(&settings(allowed, also), &text);
+        assert_eq!(found, expected, "{allowed:?} {also:?} {port}");
+    }
+    // Not even a seed or its redirect goes there.
+    for kind in [LinkKind::Seed, LinkKind::SeedRedirect] {
+        let text = "http://www.example.org:22/";
+        let found = judge_as(&ScopeSettings::default(), text, 0, kind, false);
+        assert_eq!(found, Err(Reason::Port));
+    }
+}
+
+#[test]
 fn priorities_add_up_within_bounds() {
     let rule = |pattern: &str, priority| PriorityRule {
         pattern: pattern.to_owned(),

@@ -56,8 +56,13 @@ impl Settings {
         if self.dns.ttl_min_ms > self.dns.ttl_max_ms {
             return wrong("dns.ttl_min_ms", "must not be more than dns.ttl_max_ms");
         }
-        if self.scope.allowed_ports.contains(&0) {
-            return wrong("scope.allowed_ports", "must not hold 0, which is no port");
+        for (setting, ports) in [
+            ("scope.allowed_ports", &self.scope.allowed_ports),
+            ("scope.also_ports", &self.scope.also_ports),
+        ] {
+            if ports.contains(&0) {
+                return wrong(setting, "must not hold 0, which is no port");
+            }
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use super::graph_input::{aligned, read};
 use super::inspect;
 use crate::arguments_graph::{GraphArguments, UnitArgument};
 use crate::failure::Failure;
-use crate::output::{say, sayln};
+use crate::output::{field, say, sayln};
 
 pub(crate) fn run(arguments: &GraphArguments) -> Result<ExitCode, Failure> {
     let graph = read(&arguments.input)?;
@@ -69,12 +69,17 @@ fn pages(graph: &WebGraph, as_json: bool) -> Result<(), Failure> {
     print_spreads(&spreads);
     sayln!("\nmost linked pages");
     for (name, count) in &facts.most_linked {
-        sayln!("{:>10}  {name}", thousands(*count));
+        sayln!("{:>10}  {}", thousands(*count), field(name));
     }
     if !facts.largest_sites.is_empty() {
         sayln!("\nlargest sites (pages, bytes)");
         for (name, count, size) in &facts.largest_sites {
-            sayln!("{:>10}  {:>9}  {name}", thousands(*count), bytes(*size));
+            sayln!(
+                "{:>10}  {:>9}  {}",
+                thousands(*count),
+                bytes(*size),
+                field(name)
+            );
         }
     }
     Ok(())

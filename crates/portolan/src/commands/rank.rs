@@ -12,7 +12,7 @@ use super::graph_input::{read, replaceable};
 use super::inspect;
 use crate::arguments_graph::{RankArguments, RankMethod};
 use crate::failure::Failure;
-use crate::output::noteln;
+use crate::output::{field, noteln};
 
 pub(crate) fn run(arguments: &RankArguments) -> Result<ExitCode, Failure> {
     replaceable("--out", arguments.out.as_ref())?;
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &RankArguments) -> Result<ExitCode, Failure> {
         if arguments.json {
             inspect::write_json(&mut out, &json!({ "url": name, "score": score }))?;
         } else {
-            writeln!(out, "{score:<14.8}  {name}")?;
+            writeln!(out, "{score:<14.8}  {}", field(&name))?;
         }
     }
     out.flush()?;

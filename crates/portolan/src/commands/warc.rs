@@ -16,6 +16,7 @@ use serde_json::json;
 use super::inspect;
 use crate::arguments::WarcCommand;
 use crate::failure::Failure;
+use crate::output::{Lines, field};
 
 pub(crate) fn run(command: WarcCommand) -> Result<ExitCode, Failure> {
     match command {
@@ -114,7 +115,7 @@ pub(crate) fn tell(out: &mut impl Write, report: &Report) -> std::io::Result<()>
     let kinds: Vec<String> = report
         .kinds
         .iter()
-        .map(|(kind, n)| format!("{} {kind}", thousands(*n)))
+        .map(|(kind, n)| format!("{} {}", thousands(*n), field(kind)))
         .collect();
     let verdict = if report.is_sound() {
         "sound".to_owned()
@@ -130,7 +131,12 @@ pub(crate) fn tell(out: &mut impl Write, report: &Report) -> std::io::Result<()>
         thousands(report.digests_checked),
     )?;
     for finding in &report.findings {
-        writeln!(out, "  at byte {}: {}", finding.offset, finding.fault)?;
+        writeln!(
+            out,
+            "  at byte {}: {}",
+            finding.offset,
+            field(&finding.fault.to_string())
+        )?;
     }
     Ok(())
 }
@@ -148,20 +154,14 @@ fn list_all(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
                 });
                 inspect::write_json(&mut out, &value)?;
             } else {
-                let or_dash = |text: &str| {
-                    if text.is_empty() {
-                        "-".to_owned()
-                    } else {
-                        text.to_owned()
-                    }
-                };
+                let or_dash = |text| field(if text == "" { "-" } else { text });
                 writeln!(
                     out,
                     "{}\t{}\t{}\t{}\t{}\t{}\t{}",
                     record.offset,
                     record.length,
-                    record.kind,
-                    record.date,
+                    field(&record.kind),
+                    field(&record.date),
                     or_dash(&record.status),
                     or_dash(&record.mime),
                     or_dash(&record.url)
@@ -184,8 +184,9 @@ fn print_response(path: &Path, url: &str, part: Part) -> Result<ExitCode, Failur
     }
 }
 
+/// As it is in the file; only a terminal gets it in plain characters.
 fn print_record(path: &Path, which: Cat<'_>, part: Part) -> Result<ExitCode, Failure> {
-    let mut out = inspect::lines();
+    let mut out = Lines::of_bytes();
     for path in files(&[path.to_owned()])? {
         if cat(&path, which, part, &mut out)
             .map_err(Failure::failed)?

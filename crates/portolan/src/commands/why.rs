@@ -12,6 +12,7 @@ use serde_json::json;
 use super::inspect;
 use crate::arguments::WhyArguments;
 use crate::failure::Failure;
+use crate::output::field;
 
 pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
     let snapshot = inspect::open(&arguments.dir)?;
@@ -203,12 +204,11 @@ impl Story {
             "  Asked {when} (attempt {}): status {}, {} {}, {} in {} ms{}.",
             visit.attempt,
             visit.status,
-            if visit.mime.is_empty() {
-                "no type"
-            } else {
-                &visit.mime
-            },
-            visit.charset,
+            field(match visit.mime.as_str() {
+                "" => "no type",
+                mime => mime,
+            }),
+            field(&visit.charset),
             bytes(visit.body_bytes),
             visit.fetch_ms,
             visit
@@ -216,7 +216,7 @@ impl Story {
                 .map_or(String::new(), |t| format!(", truncated ({})", t.name())),
         )?;
         if !visit.title.is_empty() {
-            writeln!(out, "  Title: {}", visit.title)?;
+            writeln!(out, "  Title: {}", field(&visit.title))?;
         }
         if visit.links_left_out > 0 {
             writeln!(

@@ -18,6 +18,10 @@ pub fn serve(answer: impl Fn(&str) -> String + Send + 'static) -> Fixed {
 /// For answers that are no text.
 pub fn serve_bytes(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Fixed {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    serve_on(listener, answer)
+}
+
+pub fn serve_on(listener: TcpListener, answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Fixed {
     let addr = listener.local_addr().expect("it is bound");
     let connections = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&connections);

@@ -5,6 +5,7 @@
 #![allow(dead_code)]
 
 pub mod clock_set;
+pub mod dns;
 pub mod fixed;
 pub mod link;
 pub mod recorder;

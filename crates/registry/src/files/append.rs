@@ -5,7 +5,7 @@ use crate::error::{At, RegistryError, Result};
 use crate::files::paced::PacedFile;
 use crate::merger::{Mergers, Promise};
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ impl AppendFile {
                 Err(source) => return Err(source).at(&path),
             },
             Some(_) => {
-                let mut options = OpenOptions::new();
+                let mut options = super::no_links();
                 options.read(true).write(true).create(true).truncate(false);
                 Some(options.open(&path).at(&path)?)
             }

@@ -19,9 +19,25 @@ pub(crate) use runs::{Kind, Run, Runs, RunsPlan, RunsWritten, look_up};
 pub(crate) use table::{Key, Shape, Table, TableWriter};
 
 use crate::error::{At, Result};
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+/// For files that are written: never through a symbolic link. Who can put a link into a registry's
+/// directory could otherwise have another file overwritten in the crawler's name.
+pub(crate) fn no_links() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.custom_flags(libc::O_NOFOLLOW);
+    options
+}
+
+/// As `File::create`.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    let mut options = no_links();
+    options.write(true).create(true).truncate(true);
+    options.open(path)
+}
 
 /// Makes the names in a directory durable.
 pub(crate) fn sync_dir(dir: &Path) -> Result<()> {
@@ -40,7 +56,7 @@ pub(crate) fn make_dir(dir: &Path) -> Result<()> {
 /// Replaces a small file as a whole: after a crash it is the old one or the new one.
 pub(crate) fn replace_file(dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let (path, new) = (dir.join(name), dir.join(format!("{name}.new")));
-    let mut file = File::create(&new).at(&new)?;
+    let mut file = create(&new).at(&new)?;
     file.write_all(bytes).at(&new)?;
     file.sync_all().at(&new)?;
     fs::rename(&new, &path).at(&path)?;

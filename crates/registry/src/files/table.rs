@@ -47,7 +47,7 @@ pub(crate) struct TableWriter {
 impl TableWriter {
     /// The filter will have room for `filter_keys`; with none there is no filter.
     pub(crate) fn create(path: PathBuf, shape: Shape, filter_keys: usize) -> Result<Self> {
-        let file = File::create(&path).at(&path)?;
+        let file = super::create(&path).at(&path)?;
         let mut file = BufWriter::with_capacity(1 << 18, PacedFile::new(file));
         file.write_all(MAGIC).at(&path)?;
         Ok(Self {

@@ -4,9 +4,10 @@
 
 use crate::by_id::IdSet;
 use crate::error::{At, Result};
+use crate::files::no_links;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -176,7 +177,7 @@ impl Spill {
             let file = match &self.file {
                 Some(file) => file,
                 None => {
-                    let file = OpenOptions::new()
+                    let file = no_links()
                         .read(true)
                         .write(true)
                         .create(true)

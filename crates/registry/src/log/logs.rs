@@ -1,6 +1,7 @@
 //! Writing to all logs, by one thread: commit entries, pass their forwards on, say what is durable.
 
 use crate::error::{At, Result};
+use crate::files::no_links;
 use crate::files::sync_dir;
 use crate::lock::DirLock;
 use crate::log::Entry;
@@ -215,11 +216,11 @@ impl LogWriter {
             dir,
         };
         if let Some((path, length)) = end.segment {
-            let file = OpenOptions::new().write(true).open(&path).at(&path)?;
+            let file = no_links().write(true).open(&path).at(&path)?;
             file.set_len(length).at(&path)?;
             // What was read as the log must still be there after the next crash.
             file.sync_data().at(&path)?;
-            let file = OpenOptions::new().append(true).open(&path).at(&path)?;
+            let file = no_links().append(true).open(&path).at(&path)?;
             writer.file = Some(file);
             writer.path = path;
             writer.file_bytes = length;
