@@ -121,7 +121,8 @@ impl Crawl {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let canonicalizer = Canonicalizer::new(&assembly::canonical(&plan.settings));
         let mut seeds = parse_seeds(&canonicalizer, &plan.seeds)?;
-        let mapping = assembly::mapping(&plan.settings, Arc::clone(&clock))?;
+        let bounds = assembly::bounds(&plan.settings);
+        let mapping = assembly::mapping(&plan.settings, &bounds, Arc::clone(&clock))?;
         Scope::new(&plan.settings.scope, &seeds)?;
         assembly::connector(&plan.settings, &seeds)?;
         let archive_settings = assembly::archive(&plan.settings);
@@ -269,9 +270,9 @@ impl Crawl {
         }
         let (names, names_inbox) = mapper::queue();
         let mapping = Arc::clone(&shared.mapping);
-        let at_once = shared.settings.dns.at_once;
+        let at_once = bounds.lookups + bounds.slow_lookups;
         spawn("mapper", move || mapper::run(mapping, at_once, names_inbox))?;
-        let max_turns = shared.settings.limits.connections.div_ceil(workers);
+        let pools = assembly::pool_sizes(&shared.settings, &bounds, workers);
         let mut threads = Vec::new();
         let mut owners = Vec::new();
         let mut gauges = Vec::new();
@@ -293,7 +294,8 @@ impl Crawl {
                 partitions,
                 bench,
                 inbox,
-                max_turns,
+                pools,
+                max_idle: bounds.idle.div_ceil(workers),
                 gauges: gauge,
             };
             threads.push(spawn(&format!("worker-{number}"), move || {

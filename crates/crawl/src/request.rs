@@ -2,6 +2,7 @@
 //! for the host's next one.
 
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use portolan_model::{CanonicalUrl, Pulse, Reason};
@@ -11,6 +12,7 @@ use portolan_net::{
 
 use crate::gate::Door;
 use crate::politeness::Mood;
+use crate::pools::SeatedSink;
 use crate::turn::Visitor;
 
 /// A host is left alone this long when this machine or its network could not ask it.
@@ -52,7 +54,11 @@ impl Visitor {
             .filter(|c| c.reusable() && *c.origin() == origin);
         let resolved = match &kept {
             Some(_) => None,
-            None => match shared.mapping.resolve(origin.host()).await {
+            None => match self
+                .seat
+                .resolve(shared.mapping.resolve(origin.host()))
+                .await
+            {
                 Ok(resolved) => Some(resolved),
                 Err(error) => {
                     self.no_answer(&error, crawl_delay_ms, 0);
@@ -76,9 +82,11 @@ impl Visitor {
             return Ok(Asked::Later);
         }
         let begun_ms = shared.now_ms();
-        let result = self
-            .exchange(&origin, kept, resolved.as_deref(), url, method, sink)
-            .await;
+        let seat = Rc::clone(&self.seat);
+        let mut sink = SeatedSink { seat: &seat, sink };
+        let exchange = self.exchange(&origin, kept, resolved.as_deref(), url, method, &mut sink);
+        let answer = seat.wait_for(exchange).await;
+        let result = answer.unwrap_or_else(|given_up| Err(given_up.into()));
         let now_ms = shared.now_ms();
         if let Some(door) = door {
             shared

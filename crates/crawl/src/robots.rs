@@ -93,7 +93,10 @@ impl Visitor {
                 self.request(&reading.next, Method::Get, &mut FirstBytes::default(), None)
                     .await
             } else {
-                self.foreign_request(&reading.next).await.map(Asked::Answer)
+                let seat = Rc::clone(&self.seat);
+                let answer = seat.wait_for(self.foreign_request(&reading.next)).await;
+                let answer = answer.unwrap_or_else(|given_up| Err(given_up.into()));
+                answer.map(Asked::Answer)
             };
             match asked {
                 Ok(Asked::Answer(answer)) => {

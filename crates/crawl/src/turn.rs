@@ -15,6 +15,7 @@ use crate::gate::Door;
 use crate::links::PageLinks;
 use crate::metrics::Stage;
 use crate::page::{Fetched, Processed};
+use crate::pools::Seat;
 use crate::request::Asked;
 use crate::robots::{RobotsStep, Rules};
 use crate::shared::Shared;
@@ -24,7 +25,7 @@ use crate::worker::Worker;
 const BUDGET_RETRY_MS: u64 = 50;
 
 /// Give `turn.host` its turn and queue it again.
-pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn) {
+pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn, seat: Seat) {
     let shared = Arc::clone(&worker.shared);
     let host = turn.host;
     let door = Door::Host(host);
@@ -38,7 +39,7 @@ pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn) {
         worker.end_turn(slot, host, pulse, was_failing);
         return;
     }
-    let mut visitor = Visitor::new(Rc::clone(&worker), slot, turn);
+    let mut visitor = Visitor::new(Rc::clone(&worker), slot, turn, seat);
     if let Err(error) = visitor.work().await {
         shared.fail(error.into());
     }
@@ -51,7 +52,10 @@ pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn) {
             .borrow_mut()
             .park(host, connection, now_ms, stay_ms);
     }
-    worker.end_turn(slot, host, visitor.pulse, was_failing);
+    let pulse = visitor.pulse;
+    // Its place is free before the worker looks for the next turn.
+    drop(visitor);
+    worker.end_turn(slot, host, pulse, was_failing);
 }
 
 /// What to do after a URL.
@@ -77,6 +81,8 @@ pub(crate) struct Visitor {
     /// The last request got no answer, but through no fault of the host's.
     pub(crate) blameless: bool,
     pub(crate) connection: Option<Connection>,
+    /// What the turn takes of the worker's places.
+    pub(crate) seat: Rc<Seat>,
 }
 
 /// Whether `limits.max_pages_per_host` lets a host go on.
@@ -88,7 +94,7 @@ enum HostBudget {
 }
 
 impl Visitor {
-    fn new(worker: Rc<Worker>, slot: usize, turn: Turn) -> Self {
+    fn new(worker: Rc<Worker>, slot: usize, turn: Turn, seat: Seat) -> Self {
         let shared = Arc::clone(&worker.shared);
         let connection = worker.parking.borrow_mut().take(turn.host, shared.now_ms());
         Self {
@@ -99,6 +105,7 @@ impl Visitor {
             was_well: true,
             blameless: false,
             connection,
+            seat: Rc::new(seat),
             worker,
             shared,
             turn,
