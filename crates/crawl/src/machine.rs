@@ -111,7 +111,7 @@ impl Bounds {
             16,
         );
         let left = sockets.saturating_sub(connections as u64);
-        let lookups = (sockets / 16 / FILES_PER_LOOKUP).max(4) as usize;
+        let lookups = (sockets / 24 / FILES_PER_LOOKUP).max(4) as usize;
         let lookups = settings.dns.at_once.min(lookups);
         Self {
             connections,
@@ -128,7 +128,7 @@ impl Bounds {
             },
             idle: or(limits.idle_connections, 4_096, left / 4, waiting_memory, 16),
             lookups,
-            slow_lookups: lookups * 2,
+            slow_lookups: lookups * 3,
         }
     }
 }

@@ -289,6 +289,7 @@ pub(crate) struct DemoArguments {
 #[derive(Subcommand)]
 pub(crate) enum BenchCommand {
     Crawl(crate::arguments_bench::BenchCrawlArguments),
+    Pace(crate::arguments_bench::BenchPaceArguments),
     Extract(crate::arguments_bench::BenchExtractArguments),
     Archive(crate::arguments_bench::BenchArchiveArguments),
     Graph(crate::arguments_graph::BenchGraphArguments),

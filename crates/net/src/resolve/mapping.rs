@@ -44,7 +44,7 @@ impl Default for MappingSettings {
         Self {
             max_hosts: 100_000,
             max_lookups: 64,
-            slow_lookup_ms: 500,
+            slow_lookup_ms: 100,
             max_slow_lookups: 256,
             lookup_timeout_ms: 15_000,
             default_ttl_ms: 600_000,
@@ -66,6 +66,9 @@ pub struct MappingCounters {
     /// Of those, without success.
     pub failures: u64,
 }
+
+/// Nobody is given up for others before it has waited for this many times `slow_lookup_ms`.
+const LEAST_WAIT: u32 = 5;
 
 /// Shared between workers.
 pub struct Mapping {
@@ -101,7 +104,10 @@ impl Mapping {
             rules,
             resolver,
             turns: Semaphore::new(settings.max_lookups.max(1)),
-            slow: WaitingRoom::new(settings.max_slow_lookups),
+            slow: WaitingRoom::new(
+                settings.max_slow_lookups,
+                Duration::from_millis(settings.slow_lookup_ms) * LEAST_WAIT,
+            ),
             cache: Mutex::new(Cache::new(settings.max_hosts)),
             flights: Mutex::default(),
             settings,
@@ -213,12 +219,17 @@ impl Mapping {
         let turn = self.turns.acquire().await.ok();
         let begun = Instant::now();
         let limit = begun + Duration::from_millis(self.settings.lookup_timeout_ms);
-        let patience = begun + Duration::from_millis(self.settings.slow_lookup_ms);
+        let mut patience = begun;
         let mut lookup = self.resolver.lookup(host);
-        if let Ok(answer) = timeout_at(patience.min(limit), &mut lookup).await {
-            return answer;
-        }
-        let mut place = self.slow.enter();
+        let mut place = loop {
+            patience += Duration::from_millis(self.settings.slow_lookup_ms);
+            if let Ok(answer) = timeout_at(patience.min(limit), &mut lookup).await {
+                return answer;
+            }
+            if let Some(place) = self.slow.enter(begun) {
+                break place;
+            }
+        };
         drop(turn);
         let (waited_ms, ttl_ms) = tokio::select! {
             biased;

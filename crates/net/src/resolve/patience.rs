@@ -2,11 +2,15 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
-/// A bounded room for what takes long. Who enters a full one makes the one that has waited longest give up.
+/// A bounded room for what takes long. Who enters a full one makes the one that has waited longest give up, unless that one
+/// has not waited for long either.
 pub(super) struct WaitingRoom {
     places: usize,
+    least_wait: Duration,
     waiting: Mutex<Waiting>,
 }
 
@@ -14,7 +18,14 @@ pub(super) struct WaitingRoom {
 struct Waiting {
     next: u64,
     /// In the order of entry.
-    queue: VecDeque<(u64, oneshot::Sender<()>)>,
+    queue: VecDeque<Waiter>,
+}
+
+struct Waiter {
+    number: u64,
+    since: Instant,
+    /// Dropping it is the sign to give up.
+    _stay: oneshot::Sender<()>,
 }
 
 /// A place in the room, given back when dropped. `given_up` ends when it is time to leave.
@@ -25,28 +36,37 @@ pub(super) struct Place<'a> {
 }
 
 impl WaitingRoom {
-    pub(super) fn new(places: usize) -> Self {
+    pub(super) fn new(places: usize, least_wait: Duration) -> Self {
         Self {
             places: places.max(1),
+            least_wait,
             waiting: Mutex::default(),
         }
     }
 
-    pub(super) fn enter(&self) -> Place<'_> {
+    /// A place for who waits since `since`, if there is one or one can be had.
+    pub(super) fn enter(&self, since: Instant) -> Option<Place<'_>> {
         let mut waiting = self.waiting();
-        while waiting.queue.len() >= self.places {
-            // Dropping the sender is the sign.
+        if waiting.queue.len() >= self.places {
+            let longest = waiting.queue.front()?;
+            if longest.since.elapsed() < self.least_wait {
+                return None;
+            }
             waiting.queue.pop_front();
         }
         let number = waiting.next;
         waiting.next += 1;
-        let (sender, given_up) = oneshot::channel();
-        waiting.queue.push_back((number, sender));
-        Place {
+        let (stay, given_up) = oneshot::channel();
+        waiting.queue.push_back(Waiter {
+            number,
+            since,
+            _stay: stay,
+        });
+        Some(Place {
             room: self,
             number,
             given_up,
-        }
+        })
     }
 
     #[cfg(test)]
@@ -65,7 +85,7 @@ impl Drop for Place<'_> {
         let mut waiting = self.room.waiting();
         if let Ok(at) = waiting
             .queue
-            .binary_search_by_key(&self.number, |(number, _)| *number)
+            .binary_search_by_key(&self.number, |waiter| waiter.number)
         {
             waiting.queue.remove(at);
         }
@@ -76,20 +96,20 @@ impl Drop for Place<'_> {
 mod tests {
     use super::*;
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_full_room_lets_go_of_who_has_waited_longest() {
-        let room = WaitingRoom::new(2);
-        let mut first = room.enter();
-        let mut second = room.enter();
-        assert!(first.given_up.try_recv() == Err(oneshot::error::TryRecvError::Empty));
-        let mut third = room.enter();
+        let room = WaitingRoom::new(2, Duration::from_secs(1));
+        let enter = || room.enter(Instant::now());
+        let mut first = enter().unwrap();
+        let second = enter().unwrap();
+        assert!(enter().is_none(), "nobody has waited for long");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let mut third = enter().unwrap();
         assert!((&mut first.given_up).await.is_err());
         drop(second);
-        let mut fourth = room.enter();
-        second = room.enter();
-        assert!(third.given_up.try_recv() == Err(oneshot::error::TryRecvError::Closed));
-        assert!(fourth.given_up.try_recv() == Err(oneshot::error::TryRecvError::Empty));
-        drop((second, third, fourth));
+        let fourth = enter().unwrap();
+        assert!(third.given_up.try_recv() == Err(oneshot::error::TryRecvError::Empty));
+        drop((third, fourth));
         assert!(room.is_empty());
     }
 }
