@@ -133,6 +133,7 @@ fn crawl(
         dir: dir.to_owned(),
         seeds: seeds(spec),
         settings,
+        retry: None,
     };
     let crawl = Crawl::start(plan)?;
     let begun = Instant::now();
