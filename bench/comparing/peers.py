@@ -32,7 +32,7 @@ def portolan_runs(program):
             config = folder / "settings.toml"
             # The system's resolver, as for everybody; the addresses it gives are private ones.
             config.write_text(
-                "[limits]\nthreads = 1\n"
+                "[limits]\nthreads = 1\nconnections = 256\n"
                 '[dns]\nallow_networks = ["127.0.0.0/8"]\n'
                 f'[archive]\ncompression = "{compression}"\n'
             )
@@ -43,7 +43,7 @@ def portolan_runs(program):
 
         return make
 
-    settings = "one worker thread, 256 connections over all hosts and one on each (defaults), no delay"
+    settings = "one worker thread, 256 connections over all hosts and one on each, no delay"
     return [
         Run("Portolan", "gzip WARC, digests, index, link graph", FULL, command("gzip"), settings),
         Run("Portolan", "plain WARC, digests, index, link graph", FULL, command("none"), settings),

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use portolan_archive::ArchiveSettings;
 use portolan_model::url::CanonicalSettings;
@@ -15,7 +16,9 @@ use portolan_registry::RegistrySettings;
 
 use crate::directory::RANKS_FILE;
 use crate::error::CrawlError;
+use crate::machine::{self, Bounds};
 use crate::named::Named;
+use crate::pools::PoolSizes;
 use crate::settings::{Compression, FrontierOrder, MAX_PARTITIONS, Settings};
 
 /// Tries of one DNS query.
@@ -49,6 +52,22 @@ pub(crate) fn partitions(settings: &Settings) -> u16 {
     match settings.registry.partitions {
         0 => (threads(settings) * PARTITIONS_PER_CORE).min(usize::from(MAX_PARTITIONS)) as u16,
         partitions => partitions,
+    }
+}
+
+/// How many connections, and of which kinds, this machine and these settings allow.
+pub(crate) fn bounds(settings: &Settings) -> Bounds {
+    let (files, memory_bytes) = (machine::raise_open_files(), machine::memory_bytes());
+    Bounds::of(settings, partitions(settings), files, memory_bytes)
+}
+
+/// A worker's share of them.
+pub(crate) fn pool_sizes(settings: &Settings, bounds: &Bounds, workers: usize) -> PoolSizes {
+    PoolSizes {
+        quick: bounds.connections.div_ceil(workers),
+        waiting: bounds.waiting.div_ceil(workers),
+        slow: bounds.slow.div_ceil(workers),
+        patience: Duration::from_millis(settings.limits.patience_ms),
     }
 }
 
@@ -156,6 +175,7 @@ pub(crate) fn connector(settings: &Settings, named: &Named) -> Result<Connector,
         connect_timeout_ms: settings.http.connect_timeout_ms,
         first_byte_timeout_ms: settings.http.first_byte_timeout_ms,
         read_timeout_ms: settings.http.read_timeout_ms,
+        min_bytes_per_s: settings.http.min_bytes_per_s,
         request_timeout_ms: settings.http.request_timeout_ms,
         keep_alive_ms: settings.politeness.keep_alive_ms,
         max_head_bytes: settings.http.max_head_bytes,
@@ -171,6 +191,7 @@ pub(crate) fn connector(settings: &Settings, named: &Named) -> Result<Connector,
 
 pub(crate) fn mapping(
     settings: &Settings,
+    bounds: &Bounds,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<Mapping>, CrawlError> {
     let dns = &settings.dns;
@@ -189,12 +210,14 @@ pub(crate) fn mapping(
     };
     let settings = MappingSettings {
         max_hosts: dns.cache_entries,
-        max_lookups: dns.at_once,
+        max_lookups: bounds.lookups,
+        max_slow_lookups: bounds.slow_lookups,
         lookup_timeout_ms: dns.timeout_ms,
         default_ttl_ms: dns.ttl_unknown_ms,
         min_ttl_ms: dns.ttl_min_ms,
         max_ttl_ms: dns.ttl_max_ms,
         negative_ttl_ms: dns.ttl_negative_ms,
+        ..MappingSettings::default()
     };
     Ok(Arc::new(Mapping::new(
         StaticResolver::new(rules),

@@ -124,7 +124,8 @@ impl Crawl {
         let clock = Arc::new(SystemClock::start());
         let canonicalizer = Canonicalizer::new(&assembly::canonical(&plan.settings));
         let mut seeds = parse_seeds(&canonicalizer, &plan.seeds)?;
-        let mapping = assembly::mapping(&plan.settings, clock.clone())?;
+        let bounds = assembly::bounds(&plan.settings);
+        let mapping = assembly::mapping(&plan.settings, &bounds, clock.clone())?;
         Scope::new(&plan.settings.scope, &seeds)?;
         check_ports(&plan.settings, &seeds)?;
         assembly::connector(&plan.settings, &Named::default())?;
@@ -293,9 +294,9 @@ impl Crawl {
         }
         let (names, names_inbox) = mapper::queue();
         let mapping = Arc::clone(&shared.mapping);
-        let at_once = shared.settings.dns.at_once;
+        let at_once = bounds.lookups + bounds.slow_lookups;
         spawn("mapper", move || mapper::run(mapping, at_once, names_inbox))?;
-        let max_turns = shared.settings.limits.connections.div_ceil(workers);
+        let pools = assembly::pool_sizes(&shared.settings, &bounds, workers);
         let mut threads = Vec::new();
         let mut owners = Vec::new();
         let mut gauges = Vec::new();
@@ -318,7 +319,8 @@ impl Crawl {
                 bench,
                 inbox,
                 questions,
-                max_turns,
+                pools,
+                max_idle: bounds.idle.div_ceil(workers),
                 gauges: gauge,
             };
             threads.push(spawn(&format!("worker-{number}"), move || {

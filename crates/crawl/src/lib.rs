@@ -6,7 +6,8 @@
 //! visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
 //! `outages` (who is waited for), `retry` (what failed is asked for again).
 //! Beside them: `scope` (may a link be crawled), `politeness` (how long a host rests), `gate`
-//! (addresses and hosts, shared by all workers), `network` (is it they or we?), `parking` (idle connections), `budget` (when to stop),
+//! (addresses and hosts, shared by all workers), `network` (is it they or we?), `pools` (who may be at work, and who waits), `parking` (idle
+//! connections), `machine` (how many of them), `budget` (when to stop),
 //! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from),
 //! `check` (is all as it was written), `bench` (parts of the way alone, to be measured).
 
@@ -26,6 +27,7 @@ mod gate;
 mod generations;
 mod guest;
 mod links;
+mod machine;
 mod mapper;
 mod metrics;
 mod named;
@@ -36,6 +38,7 @@ mod page;
 mod parking;
 mod pauses;
 mod politeness;
+mod pools;
 mod promise;
 mod recovery;
 pub mod report;
@@ -57,6 +60,7 @@ pub use budget::StoppedBy;
 pub use check::{CheckedKind, Damaged, check, index_fault, surt};
 pub use crawl::{ARCHIVE_DIR, Crawl, Plan, REGISTRY_DIR, Seed};
 pub use error::CrawlError;
+pub use machine::{memory_bytes, raise_open_files};
 pub use metrics::{Progress, peak_rss_bytes, process_cpu_seconds, thread_cpu_ns};
 pub use recovery::Recovered;
 pub use report::Report;

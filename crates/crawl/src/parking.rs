@@ -33,9 +33,8 @@ impl Parking {
         if !connection.reusable() || stay_ms == 0 {
             return;
         }
-        if self.places.len() >= self.bound {
-            self.places.retain(|_, place| place.leaves_at_ms > now_ms);
-        }
+        // Those that have stayed too long are swept out now and then. With more hosts than places, whoever has one keeps it: to
+        // put out the oldest would mean that every connection is put out before its host's next turn.
         if self.places.len() < self.bound {
             self.places.insert(
                 host,

@@ -2,6 +2,7 @@
 //! for the host's next one.
 
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use portolan_model::{CanonicalUrl, Pulse, Reason};
@@ -11,6 +12,7 @@ use portolan_net::{
 
 use crate::address::AddressDoor;
 use crate::politeness::Mood;
+use crate::pools::SeatedSink;
 use crate::promise::{Asking, Heed};
 use crate::retry_after;
 use crate::turn::Visitor;
@@ -49,7 +51,11 @@ impl Visitor {
             .filter(|c| c.reusable() && *c.origin() == origin);
         let resolved = match &kept {
             Some(_) => None,
-            None => match shared.mapping.resolve(origin.host()).await {
+            None => match self
+                .seat
+                .resolve(shared.mapping.resolve(origin.host()))
+                .await
+            {
                 Ok(resolved) => Some(resolved),
                 Err(error) => {
                     self.no_answer(&error, crawl_delay_ms, 0);
@@ -84,16 +90,21 @@ impl Visitor {
             host: self.turn.host,
             sure_pause_ms: self.sure_pause_ms(),
         };
-        let result = self
-            .exchange(
-                &origin,
-                kept,
-                resolved.as_deref(),
-                &request,
-                &mut heed,
-                &mut door,
-            )
-            .await;
+        let seat = Rc::clone(&self.seat);
+        let mut sink = SeatedSink {
+            seat: &seat,
+            sink: &mut heed,
+        };
+        let exchange = self.exchange(
+            &origin,
+            kept,
+            resolved.as_deref(),
+            &request,
+            &mut sink,
+            &mut door,
+        );
+        let answer = seat.wait_for(exchange).await;
+        let result = answer.unwrap_or_else(|given_up| Err(given_up.into()));
         let now_ms = shared.now_ms();
         self.asking = None;
         drop(door);

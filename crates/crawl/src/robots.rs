@@ -86,8 +86,11 @@ impl Visitor {
                 self.request(&reading.next, Method::Get, &mut FirstBytes::default(), None)
                     .await
             } else {
-                self.request_as_guest(&reading.next, &mut FirstBytes::default())
-                    .await
+                let seat = Rc::clone(&self.seat);
+                let mut first = FirstBytes::default();
+                let asked = self.request_as_guest(&reading.next, &mut first);
+                let asked = seat.wait_for(asked).await;
+                asked.unwrap_or_else(|given_up| Err(given_up.into()))
             };
             match asked {
                 Ok(Asked::Answer(answer)) => {

@@ -49,6 +49,10 @@ pub struct LimitSettings {
     pub max_pages_per_host: u64,
     pub time_limit_s: f64,
     pub connections: usize,
+    pub waiting_connections: usize,
+    pub slow_connections: usize,
+    pub idle_connections: usize,
+    pub patience_ms: u64,
     pub threads: usize,
     pub turn_urls: usize,
     pub max_attempts: u8,
@@ -119,6 +123,7 @@ pub struct HttpSettings {
     pub connect_timeout_ms: u64,
     pub first_byte_timeout_ms: u64,
     pub read_timeout_ms: u64,
+    pub min_bytes_per_s: u64,
     pub request_timeout_ms: u64,
     pub max_head_bytes: usize,
     pub max_body_bytes: usize,
@@ -382,7 +387,8 @@ mod tests {
                 .contains("politeness.delay_ms should be an integer")
         );
         assert!(wrong("[scope]\nscope = \"planet\"").contains("planet"));
-        assert!(wrong("[limits]\nconnections = 0").contains("limits.connections"));
+        assert!(wrong("[limits]\npatience_ms = 0").contains("limits.patience_ms"));
+        assert!(wrong("[http]\nmin_bytes_per_s = 1048577").contains("http.min_bytes_per_s"));
         for (text, setting) in [
             ("[limits]\ntime_limit_s = nan", "limits.time_limit_s"),
             (

@@ -15,6 +15,7 @@ use crate::gate::Door;
 use crate::links::PageLinks;
 use crate::metrics::Stage;
 use crate::page::{Fetched, Processed};
+use crate::pools::Seat;
 use crate::promise::Asking;
 use crate::request::Asked;
 use crate::robots::{RobotsStep, Rules};
@@ -25,7 +26,7 @@ use crate::worker::Worker;
 const BUDGET_RETRY_MS: u64 = 50;
 
 /// Give `turn.host` its turn and queue it again.
-pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn) {
+pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn, seat: Seat) {
     let shared = Arc::clone(&worker.shared);
     let host = turn.host;
     let door = Door::Host(host);
@@ -39,7 +40,7 @@ pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn) {
         worker.end_turn(slot, host, pulse, was_failing);
         return;
     }
-    let mut visitor = Visitor::new(Rc::clone(&worker), slot, turn);
+    let mut visitor = Visitor::new(Rc::clone(&worker), slot, turn, seat);
     if let Err(error) = visitor.work().await {
         shared.fail(error.into());
     }
@@ -51,7 +52,10 @@ pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn) {
             .borrow_mut()
             .park(host, connection, shared.now_ms(), stay_ms);
     }
-    worker.end_turn(slot, host, visitor.pulse, was_failing);
+    let pulse = visitor.pulse;
+    // Its place is free before the worker looks for the next turn.
+    drop(visitor);
+    worker.end_turn(slot, host, pulse, was_failing);
 }
 
 /// What to do after a URL.
@@ -82,6 +86,8 @@ pub(crate) struct Visitor {
     /// The host was asked, and no entry that was handed over tells of it.
     pub(crate) unrecorded: bool,
     pub(crate) is_over: bool,
+    /// What the turn takes of the worker's places.
+    pub(crate) seat: Rc<Seat>,
 }
 
 /// Whether `limits.max_pages_per_host` lets a host go on.
@@ -93,7 +99,7 @@ enum HostBudget {
 }
 
 impl Visitor {
-    fn new(worker: Rc<Worker>, slot: usize, turn: Turn) -> Self {
+    fn new(worker: Rc<Worker>, slot: usize, turn: Turn, seat: Seat) -> Self {
         let shared = Arc::clone(&worker.shared);
         let connection = worker.parking.borrow_mut().take(turn.host, shared.now_ms());
         Self {
@@ -107,6 +113,7 @@ impl Visitor {
             asking: None,
             unrecorded: false,
             is_over: false,
+            seat: Rc::new(seat),
             worker,
             shared,
             turn,

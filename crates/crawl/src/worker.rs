@@ -1,6 +1,6 @@
 //! A worker: one thread that owns some partitions, their hosts and their connections, and shares
 //! nothing on the hot path. It folds what the archivist delivers, gives hosts their turns, and
-//! keeps as many turns under way as its share of connections allows. It does not wait for the disk with what
+//! keeps as many turns under way as its pools have places. It does not wait for the disk with what
 //! is delivered: that is left where it is until its partitions are ready for it. (Only an entry that brings more
 //! than a partition has room for makes it wait.)
 
@@ -20,6 +20,7 @@ use crate::metrics::Stage;
 use crate::neighbour::{self, Question};
 use crate::page::Workbench;
 use crate::parking::Parking;
+use crate::pools::{LOOK_EVERY, PoolSizes, Pools};
 use crate::robots::RobotsCache;
 use crate::shared::{Shared, UNFOLDED_KIB, kib};
 use crate::turn;
@@ -59,7 +60,8 @@ pub(crate) struct Worker {
     pub(crate) parking: RefCell<Parking>,
     pub(crate) bench: RefCell<Workbench>,
     pub(crate) robots: RefCell<RobotsCache>,
-    max_turns: usize,
+    pub(crate) pools: Rc<Pools>,
+    /// Under way, whatever they wait for.
     turns: Cell<usize>,
     /// Those of them that ask hosts whose last request failed.
     failing_turns: Cell<usize>,
@@ -80,7 +82,8 @@ pub(crate) struct WorkerPlan {
     pub(crate) bench: Workbench,
     pub(crate) inbox: mpsc::Receiver<Delivery>,
     pub(crate) questions: mpsc::Receiver<Question>,
-    pub(crate) max_turns: usize,
+    pub(crate) pools: PoolSizes,
+    pub(crate) max_idle: usize,
     pub(crate) gauges: Arc<Gauges>,
 }
 
@@ -126,11 +129,11 @@ pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
     let tasks = LocalSet::new();
     tasks.block_on(&runtime, async move {
         let worker = Rc::new(Worker {
-            parking: RefCell::new(Parking::with_bound(plan.max_turns)),
+            parking: RefCell::new(Parking::with_bound(plan.max_idle)),
             bench: RefCell::new(plan.bench),
             robots: RefCell::new(RobotsCache::default()),
             partitions: RefCell::new(plan.partitions),
-            max_turns: plan.max_turns,
+            pools: Pools::new(plan.pools),
             turns: Cell::new(0),
             failing_turns: Cell::new(0),
             hold_until_ms: Cell::new(0),
@@ -192,6 +195,14 @@ async fn work(
                 Rested::Closed => return Ok(()),
             },
         }
+    }
+}
+
+/// The same pulse, but not before a time.
+fn later(pulse: Pulse, at_ms: u64) -> Pulse {
+    Pulse {
+        not_before_ms: pulse.not_before_ms.max(at_ms),
+        ..pulse
     }
 }
 
@@ -322,7 +333,7 @@ impl Worker {
         let slots = self.partitions.borrow().len();
         let first = self.first.replace((self.first.get() + 1) % slots.max(1));
         for slot in (first..slots).chain(0..first) {
-            let open = !shared.budget.is_stopping() && self.turns.get() < self.max_turns;
+            let open = !shared.budget.is_stopping() && self.pools.has_room();
             shared.metrics.sampled(Stage::Fold, || {
                 self.with(slot, |partition| {
                     partition.tend(open && self.is_hungry(partition, now_ms))
@@ -334,7 +345,7 @@ impl Worker {
             if !open {
                 continue;
             }
-            while self.turns.get() < self.max_turns && begun.elapsed() < BEGIN_TURNS_MAX {
+            while self.pools.has_room() && begun.elapsed() < BEGIN_TURNS_MAX {
                 if let Err(at_ms) = self.may_begin(slot, now_ms) {
                     rest_ms = rest_ms.min(at_ms.saturating_sub(now_ms));
                     break;
@@ -343,10 +354,17 @@ impl Worker {
                     .metrics
                     .sampled(Stage::Choose, || self.with(slot, |p| p.begin_turn(now_ms)))?;
                 let Some(turn) = turn else { break };
-                self.turns.set(self.turns.get() + 1);
-                let failing = usize::from(turn.pulse.is_failing());
-                self.failing_turns.set(self.failing_turns.get() + failing);
-                turns.spawn_local(turn::run(Rc::clone(self), slot, turn));
+                match self.pools.seat(turn.host, turn.pulse.failures, now_ms) {
+                    Ok(seat) => {
+                        self.turns.set(self.turns.get() + 1);
+                        let failing = usize::from(turn.pulse.is_failing());
+                        self.failing_turns.set(self.failing_turns.get() + failing);
+                        turns.spawn_local(turn::run(Rc::clone(self), slot, turn, seat));
+                    }
+                    Err(at_ms) => {
+                        self.with(slot, |p| p.end_turn(turn.host, later(turn.pulse, at_ms)))?
+                    }
+                }
             }
             if let Some(due_ms) = self.with(slot, |p| p.next_due_ms()) {
                 rest_ms = rest_ms.min(due_ms.saturating_sub(now_ms));
@@ -362,9 +380,9 @@ impl Worker {
             self.sweep_at_ms.set(now_ms + SWEEP_EVERY_MS);
             self.parking.borrow_mut().sweep(now_ms);
         }
-        // With all connections in use there is nothing to begin, however much is due.
-        Ok(if self.turns.get() >= self.max_turns {
-            IDLE_MAX_MS
+        // With all places taken there is nothing to begin, however much is due, until one is given back or freed.
+        Ok(if !self.pools.has_room() {
+            LOOK_EVERY.as_millis() as u64
         } else {
             rest_ms
         })

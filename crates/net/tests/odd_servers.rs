@@ -534,9 +534,18 @@ async fn slow_servers_run_into_the_right_limit() {
     );
     assert!(!connection.reusable());
 
-    // Drops within the body: never silent for long, but too slow as a whole.
+    // Drops within the body: never silent for long, but below the smallest pace over a stretch,
     let script = vec![Step::Request, send(head), Step::Drip(vec![b'x'; 500], 50)];
-    let (result, _) = ask(script, &limits, &request).await;
+    let (result, _) = ask(script.clone(), &limits, &request).await;
+    let response = result.unwrap();
+    assert_eq!(response.truncated, Some(Truncation::Time));
+    assert!((200..500).contains(&response.timings.total_ms));
+    // and where any pace will do, too slow as a whole.
+    let patient = HttpSettings {
+        min_bytes_per_s: 0,
+        ..limits.clone()
+    };
+    let (result, _) = ask(script, &patient, &request).await;
     let response = result.unwrap();
     assert_eq!(response.truncated, Some(Truncation::Time));
     assert!(response.body.len() > 10 && response.timings.total_ms >= 600);

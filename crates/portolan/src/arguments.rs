@@ -97,7 +97,7 @@ pub(crate) struct CrawlArguments {
     /// 'portolan status'). Hosts that fail need not rest any longer, unless they asked for it
     #[arg(long, value_name = "REASON", num_args = 0.., value_delimiter = ',')]
     pub(crate) retry_failed: Option<Vec<String>>,
-    /// Requests under way at once, over all hosts [default: 256]
+    /// Requests under way at once, over all hosts [default: by the machine, at most 1024]
     #[arg(long, value_name = "N", value_parser = at_least_one(), allow_negative_numbers = true)]
     pub(crate) connections: Option<usize>,
     /// Answer DNS for matching hosts: '*.example.test=127.0.0.1:8080'
@@ -289,6 +289,7 @@ pub(crate) struct DemoArguments {
 #[derive(Subcommand)]
 pub(crate) enum BenchCommand {
     Crawl(crate::arguments_bench::BenchCrawlArguments),
+    Pace(crate::arguments_bench::BenchPaceArguments),
     Extract(crate::arguments_bench::BenchExtractArguments),
     Archive(crate::arguments_bench::BenchArchiveArguments),
     Graph(crate::arguments_graph::BenchGraphArguments),

@@ -1,8 +1,11 @@
-//! The command line of `portolan bench crawl`, `extract` and `archive`.
+//! The command line of `portolan bench crawl`, `pace`, `extract` and `archive`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
+
+use crate::arguments::parse_duration;
 
 /// Crawl a simulated Web: pages/s, CPU a page by stage, peak memory, and what the Web's witness says
 #[derive(Args)]
@@ -36,6 +39,74 @@ pub(crate) struct BenchCrawlArguments {
     pub(crate) no_compression: bool,
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Crawl many hosts with delays and latency, also beside sick hosts: how much of what is allowed is reached
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan bench pace                         5,000 hosts, 1 s delay, 100 ms latency, 256 connections\n  \
+    portolan bench pace --hosts 200 --sick silent=1000,drip=1000,dns=1000\n  \
+    portolan bench pace --hosts 200 --delay 0s --latency 0s --sick silent=1000,drip=1000,dns=1000\n\n\
+    With --sick there are two crawls: healthy hosts alone, and beside hosts that accept and say nothing, send a byte\n\
+    a second, or whose names the DNS server does not answer for. Exit code 1 if a sick host was asked twice at once.")]
+pub(crate) struct BenchPaceArguments {
+    /// Healthy hosts
+    #[arg(long, value_name = "N", default_value_t = 5_000)]
+    pub(crate) hosts: u32,
+    /// Pause between requests to a host
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
+    pub(crate) delay: Duration,
+    /// How long hosts think before they answer
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "100ms")]
+    pub(crate) latency: Duration,
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub(crate) connections: usize,
+    /// Worker threads of the crawler; 0: one for each core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// How long each crawl takes
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "60s")]
+    pub(crate) time: Duration,
+    /// What comes before is not measured
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
+    pub(crate) warm_up: Duration,
+    /// Sick hosts of each kind, as in silent=1000,drip=1000,dns=1000
+    #[arg(long, value_name = "KIND=N,…", value_parser = parse_sick, default_value = "")]
+    pub(crate) sick: SickHosts,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How many sick hosts there are, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SickHosts {
+    pub(crate) silent: u32,
+    pub(crate) drip: u32,
+    pub(crate) dns: u32,
+}
+
+impl SickHosts {
+    pub(crate) const NONE: SickHosts = SickHosts {
+        silent: 0,
+        drip: 0,
+        dns: 0,
+    };
+}
+
+fn parse_sick(text: &str) -> Result<SickHosts, String> {
+    let mut sick = SickHosts::NONE;
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let wrong = || format!("'{part}' is not one of silent=N, drip=N, dns=N");
+        let (kind, count) = part.split_once('=').ok_or_else(wrong)?;
+        let count: u32 = count.parse().map_err(|_| wrong())?;
+        match kind {
+            "silent" => sick.silent = count,
+            "drip" => sick.drip = count,
+            "dns" => sick.dns = count,
+            _ => return Err(wrong()),
+        }
+    }
+    Ok(sick)
 }
 
 /// Read HTML files as a crawl does, without a network: CPU a page by stage

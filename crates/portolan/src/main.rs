@@ -23,6 +23,8 @@ use clap::error::ErrorKind;
 
 fn main() -> ExitCode {
     memory::give_large_buffers_back();
+    // Crawls and simulated Webs have thousands of connections.
+    portolan_crawl::raise_open_files();
     let arguments = match arguments::Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() => {

@@ -5,13 +5,14 @@ use crate::control::control;
 use crate::oddity::Oddity;
 use crate::request::{Method, Parsed, Request, parse};
 use crate::seed::Draw;
+use crate::sick::{self, Sick, SickKind};
 use crate::web::Web;
 use crate::wire::{Sent, Stream, Wire};
 use crate::witness::{Arrival, Outcome, Ticket, Witness};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const READ_BYTES: usize = 4 * 1024;
 /// A client that says nothing for so long is cut off.
@@ -101,6 +102,12 @@ impl<S: Stream> Connection<S> {
             self.refuse(400, b"a Host header is needed\n").await?;
             return Ok(false);
         };
+        if let Some(sick) = self.web.sick_named(authority)
+            && !self.control_only
+        {
+            self.suffer(sick).await?;
+            return Ok(false);
+        }
         let host = self.web.host_named(authority);
         let Some(host) = host.filter(|_| !self.control_only) else {
             return self.misdirected(request).await;
@@ -209,6 +216,31 @@ impl<S: Stream> Connection<S> {
         if self.user_agent.as_deref() != Some(&request.user_agent) {
             self.witness.user_agent(&request.user_agent);
             self.user_agent = Some(request.user_agent.clone());
+        }
+    }
+
+    /// What a sick host does with a request, until the client has had enough.
+    async fn suffer(&mut self, sick: Sick) -> io::Result<()> {
+        let witness = Arc::clone(&self.witness);
+        let _stay = witness.sick().admit(sick);
+        let text = sick::drip_text();
+        let mut sent = match sick.kind {
+            SickKind::Drip if sick.number % 2 == 1 => {
+                let head = sick::drip_head_bytes(&text);
+                self.stream.write_all(&text[..head]).await?;
+                head
+            }
+            _ => 0,
+        };
+        let pause = Duration::from_millis(self.web.spec.sick.drip_pause_ms.into());
+        loop {
+            self.wait(pause).await?;
+            if sick.kind == SickKind::Drip {
+                // The body goes on for as long as anybody listens.
+                let byte = *text.get(sent).unwrap_or(&b'.');
+                self.stream.write_all(&[byte]).await?;
+                sent += 1;
+            }
         }
     }
 

@@ -16,6 +16,7 @@ const INDEX: &str = "\
 /-/expect?delay_ms=N   the delay to judge by      /-/expect?ip_delay_ms=N   the same for an address
 /-/truth?scope=any|host&seed=URL&digests=true     what a perfect crawler fetches
 /-/verdict     both in a few figures: what was fetched of what there is, how fast, how politely
+/-/figures     counts so far, of healthy and of sick hosts
 /-/spec        the parameters of this Web
 ";
 
@@ -63,6 +64,7 @@ pub(crate) fn control(
             }
             answer.plain(200, "text/plain", b"ok\n");
         }
+        "/-/figures" => json(answer, &witness.figures()),
         "/-/verdict" => json(answer, &Verdict::of(web, witness)),
         "/-/spec" => json(answer, web.spec()),
         "/-/truth" => {

@@ -12,6 +12,7 @@
 //! - `web`: names, URLs, and which resource a request means
 //! - `words`, `page`, `japanese`, `listing`, `encoding`: the bytes of bodies; `library`: real pages instead
 //! - `request`, `answer`, `wire`, `connection`, `tls`, `server`: HTTP, proper and odd
+//! - `sick`: hosts that never get an answer out; `dns`: a DNS server that keeps silent about some of them
 //! - `witness`: the record; `control`: asking for it from another process; `truth`: what should have happened; `verdict`: both
 //!   in a few figures
 //! - `run`: all of it for a person at a terminal
@@ -19,6 +20,7 @@
 mod answer;
 mod connection;
 mod control;
+mod dns;
 mod encoding;
 mod japanese;
 mod library;
@@ -33,6 +35,7 @@ mod robots;
 mod run;
 mod seed;
 mod server;
+mod sick;
 mod spec;
 mod spelling;
 mod tls;
@@ -48,9 +51,10 @@ pub use oddity::{Fault, Oddity};
 pub use plan::Via;
 pub use run::{RunError, StopHandle, control_url, crawl_command, run};
 pub use server::{Server, ServerError, ServerOptions};
+pub use sick::{Figures, Sick, SickKind};
 pub use spec::{
-    ContentSpec, DiscoverySpec, FaultSpec, LatencySpec, LinkSpec, OddSpec, RobotsSpec, SpecError,
-    TrapSpec, WebSpec,
+    ContentSpec, DiscoverySpec, FaultSpec, LatencySpec, LinkSpec, OddSpec, RobotsSpec, SickSpec,
+    SpecError, TrapSpec, WebSpec,
 };
 pub use truth::{BodyTruth, Scope, Truth, TruthQuery, UrlKind, UrlTruth};
 pub use verdict::Verdict;

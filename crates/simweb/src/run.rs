@@ -64,6 +64,9 @@ pub fn run(
         "Ask the witness:   curl {}",
         control_url(&web, &server, "report")
     )?;
+    if let Some(addr) = server.dns_addr() {
+        writeln!(out, "Its DNS server: {addr}")?;
+    }
     if let Some(pem) = server.certificate_pem() {
         writeln!(out, "Its certificate:\n{pem}")?;
     }

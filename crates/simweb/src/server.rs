@@ -1,6 +1,7 @@
 //! Listens and serves: plain threads, each with its own event loop, all accepting from the same sockets.
 
 use crate::connection::Connection;
+use crate::dns::DnsServer;
 use crate::tls::self_signed;
 use crate::web::Web;
 use crate::witness::Witness;
@@ -68,6 +69,7 @@ pub struct Server {
     certificate_pem: Option<String>,
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
+    dns: Option<DnsServer>,
 }
 
 impl Server {
@@ -101,6 +103,10 @@ impl Server {
         };
         let witness = Arc::new(Witness::new(web.clone(), &options.ips));
         let (stop, stopped) = watch::channel(false);
+        let dns = match web.spec.sick.lost {
+            0 => None,
+            _ => Some(DnsServer::start(Arc::clone(&web), options.ips[0])?),
+        };
         let mut server = Server {
             addrs,
             web,
@@ -108,6 +114,7 @@ impl Server {
             certificate_pem,
             stop,
             threads: Vec::new(),
+            dns,
         };
         for n in 0..options.threads.clamp(1, MAX_THREADS) {
             let own: Result<Vec<_>, _> = listeners.iter().map(TcpListener::try_clone).collect();
@@ -135,6 +142,11 @@ impl Server {
 
     pub fn addrs(&self) -> &[SocketAddr] {
         &self.addrs
+    }
+
+    /// Where the Web's DNS server is, if it has one: it has where the spec says that hosts are lost.
+    pub fn dns_addr(&self) -> Option<SocketAddr> {
+        self.dns.as_ref().map(DnsServer::addr)
     }
 
     pub fn web(&self) -> &Arc<Web> {

@@ -39,6 +39,31 @@ pub struct WebSpec {
     pub discovery: DiscoverySpec,
     pub traps: TrapSpec,
     pub odd: OddSpec,
+    pub sick: SickSpec,
+}
+
+/// Hosts beside the others that never get an answer out. No page links to them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SickSpec {
+    /// `silent0.<suffix>`, …: they accept connections and say nothing.
+    pub silent: u32,
+    /// `drip0.<suffix>`, …: a byte every `drip_pause_ms`; hosts of even numbers begin with the head, those of odd ones with the body.
+    pub drip: u32,
+    pub drip_pause_ms: u32,
+    /// `lost0.<suffix>`, …: the Web has a DNS server that does not answer for them.
+    pub lost: u32,
+}
+
+impl Default for SickSpec {
+    fn default() -> Self {
+        SickSpec {
+            silent: 0,
+            drip: 0,
+            drip_pause_ms: 1_000,
+            lost: 0,
+        }
+    }
 }
 
 /// How pages link to each other.
@@ -185,6 +210,7 @@ impl Default for WebSpec {
             discovery: DiscoverySpec::default(),
             traps: TrapSpec::default(),
             odd: OddSpec::default(),
+            sick: SickSpec::default(),
         }
     }
 }
@@ -339,6 +365,14 @@ impl WebSpec {
             3_600.0,
         )?;
         range("faults.retry_after_s", self.faults.retry_after_s, 0, 86_400)?;
+        for (name, count) in [
+            ("sick.silent", self.sick.silent),
+            ("sick.drip", self.sick.drip),
+            ("sick.lost", self.sick.lost),
+        ] {
+            range(name, count, 0, MAX_HOSTS)?;
+        }
+        range("sick.drip_pause_ms", self.sick.drip_pause_ms, 1, 600_000)?;
         range("odd.close_after", self.odd.close_after, 1, u32::MAX)?;
         for (name, share) in self.shares() {
             range(name, share, 0.0, 1.0)?;

@@ -12,6 +12,7 @@ pub use report::{
     WitnessReport,
 };
 
+use crate::sick::{Figures, Ward};
 use crate::web::{Resource, Web};
 use lane::Finding;
 use slot::{HostSlot, IpSlot};
@@ -42,6 +43,7 @@ pub struct Witness {
     ips: Vec<(IpAddr, Mutex<IpSlot>)>,
     bad_requests: AtomicU64,
     connections: AtomicU64,
+    sick: Ward,
     details: Mutex<Details>,
     agents: Mutex<Vec<(String, u64)>>,
     log_on: AtomicBool,
@@ -111,11 +113,29 @@ impl Witness {
                 .collect(),
             bad_requests: AtomicU64::new(0),
             connections: AtomicU64::new(0),
+            sick: Ward::new(&web.spec.sick),
             details: Mutex::default(),
             agents: Mutex::default(),
             log_on: AtomicBool::new(false),
             log: Mutex::default(),
             web,
+        }
+    }
+
+    /// How sick hosts were treated.
+    pub(crate) fn sick(&self) -> &Ward {
+        &self.sick
+    }
+
+    /// Counts so far, cheap enough to be asked for again and again.
+    pub fn figures(&self) -> Figures {
+        let requests = self.hosts.iter().map(|host| lock(host).requests()).sum();
+        Figures {
+            requests,
+            connections: self.connections.load(Relaxed),
+            sick_requests: self.sick.requests(),
+            sick_most_at_once: self.sick.most_at_once(),
+            seconds: self.start.elapsed().as_secs_f64(),
         }
     }
 

@@ -5,6 +5,10 @@ use super::{FrontierOrder, MAX_PARTITIONS, Settings, SettingsError};
 /// RFC 9309: robots.txt is not believed for longer than a day. Asked for more often than this, it would
 /// be most of what is asked for.
 const ROBOTS_CACHE_MS: std::ops::RangeInclusive<u64> = 60_000..=86_400_000;
+/// Less is no waiting at all, and more is what time-outs are for.
+const PATIENCE_MS: std::ops::RangeInclusive<u64> = 10..=10_000;
+/// Whoever asks for more of every server fetches nothing from most.
+const MAX_MIN_BYTES_PER_S: u64 = 1 << 20;
 /// A month.
 const MAX_DELAY_MS: u64 = 30 * 86_400_000;
 
@@ -26,7 +30,6 @@ impl Settings {
     fn check_amounts(&self) -> Result<(), SettingsError> {
         let limits = &self.limits;
         for (setting, value, least) in [
-            ("limits.connections", limits.connections, 1),
             ("limits.max_attempts", usize::from(limits.max_attempts), 1),
             ("limits.turn_urls", limits.turn_urls, 1),
             ("scope.max_url_bytes", self.scope.max_url_bytes, 16),
@@ -37,6 +40,15 @@ impl Settings {
             if value < least {
                 return wrong(setting, &format!("must be at least {least}"));
             }
+        }
+        if !PATIENCE_MS.contains(&limits.patience_ms) {
+            let (least, most) = PATIENCE_MS.into_inner();
+            let what = format!("must be from {least} to {most}");
+            return wrong("limits.patience_ms", &what);
+        }
+        if self.http.min_bytes_per_s > MAX_MIN_BYTES_PER_S {
+            let what = format!("must be at most {MAX_MIN_BYTES_PER_S}; 0 is no limit");
+            return wrong("http.min_bytes_per_s", &what);
         }
         if !(limits.time_limit_s.is_finite() && limits.time_limit_s >= 0.0) {
             return wrong(

@@ -3,6 +3,7 @@
 use super::chunked::{Chunked, Progress};
 use super::framing::Framing;
 use super::oddity::{Oddities, Oddity};
+use super::pace::Pace;
 use super::response::{BodySink, Wait};
 use super::stream::ReadEnd;
 use super::wire::{READ_BYTES, Wire};
@@ -24,6 +25,7 @@ pub(crate) struct BodyReader<'a> {
     pub(crate) max_bytes: u64,
     pub(crate) max_trailer_bytes: usize,
     pub(crate) read_timeout: Duration,
+    pub(crate) pace: Pace,
     pub(crate) wire_bytes: u64,
     pub(crate) max_wire_bytes: u64,
     pub(crate) oddities: Oddities,
@@ -192,13 +194,16 @@ impl BodyReader<'_> {
         self.sink.body(fresh)
     }
 
-    /// More of the body, within the read timeout.
+    /// More of the body, within the read timeout and at no less than the smallest pace.
     async fn read_on(&mut self) -> Result<(), ReadEnd> {
+        if self.pace.is_too_slow() {
+            return Err(ReadEnd::TimedOut);
+        }
         if let Some(wait) = self.sink.wait_before_more(self.body.len()) {
             wait.await;
-            self.wire
-                .deadline
-                .allow_silence(Instant::now(), self.read_timeout);
+            let now = Instant::now();
+            self.wire.deadline.allow_silence(now, self.read_timeout);
+            self.pace.restart(now);
         }
         let read = self.wire.read(&mut self.body).await?;
         self.wire_bytes += read.bytes as u64;
@@ -206,6 +211,7 @@ impl BodyReader<'_> {
             self.oddities.add(Oddity::TooMuchFraming);
             return Err(ReadEnd::TooMuch);
         }
+        self.pace.came(read.bytes, read.at);
         self.wire.deadline.allow_silence(read.at, self.read_timeout);
         Ok(())
     }

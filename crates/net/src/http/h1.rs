@@ -5,10 +5,11 @@ use super::body::{BodyReader, Ended, Unshown};
 use super::framing::{BodyPlan, Framing, plan, promises_length, transfer_decoder};
 use super::head::Head;
 use super::oddity::{Oddities, Oddity};
+use super::pace::Pace;
 use super::request::{Method, Origin, Request};
 use super::response::{BodySink, Response, Timings};
 use super::stream::{ReadEnd, Stream};
-use super::wire::{READ_BYTES, Sent, Wire};
+use super::wire::{Sent, Wire};
 use super::{HttpSettings, MAX_INTERIM_ANSWERS, elapsed_ms, lost, too_many_interim_answers};
 use crate::NetError;
 use std::time::Duration;
@@ -59,7 +60,7 @@ impl Http1 {
             Duration::from_millis(settings.first_byte_timeout_ms),
         );
         let sent = self.wire.send(&request_head).await;
-        let mut buffer = Vec::with_capacity(READ_BYTES);
+        let mut buffer = Vec::new();
         let mut oddities = Oddities::default();
         let (head, head_bytes) = self
             .read_head(&mut buffer, settings, &mut oddities, sent)
@@ -94,6 +95,7 @@ impl Http1 {
             max_bytes: settings.max_body_bytes,
             max_trailer_bytes: settings.max_head_bytes,
             read_timeout: Duration::from_millis(settings.read_timeout_ms),
+            pace: Pace::new(settings, Instant::now()),
             oddities,
         };
         let ended = if unwanted {

@@ -5,6 +5,7 @@ use super::deadline::Deadline;
 use super::head::{Head, Version};
 use super::meter::{Meter, Metered};
 use super::oddity::{Oddities, Oddity};
+use super::pace::Pace;
 use super::request::{Method, Origin, Request, push_target};
 use super::response::{BodySink, Response, Timings};
 use super::stream::Stream;
@@ -171,9 +172,14 @@ impl Http2 {
         sink: &mut dyn BodySink,
     ) -> Option<Truncation> {
         let read_timeout = Duration::from_millis(settings.read_timeout_ms);
+        let mut pace = Pace::new(settings, Instant::now());
         loop {
+            if pace.is_too_slow() {
+                return Some(Truncation::Time);
+            }
             if let Some(wait) = sink.wait_before_more(body.len()) {
                 wait.await;
+                pace.restart(Instant::now());
             }
             let now = Instant::now();
             // A server that never pauses would never let the timer be asked.
@@ -187,6 +193,7 @@ impl Http2 {
                 Some(Some(Err(_))) => return Some(Truncation::Disconnect),
                 Some(Some(Ok(bytes))) => bytes,
             };
+            pace.came(bytes.len(), Instant::now());
             let room = settings.max_body_bytes - body.len() as u64;
             let kept = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
             body.extend_from_slice(kept);

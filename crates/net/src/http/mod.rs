@@ -11,6 +11,7 @@ mod h2;
 mod head;
 mod meter;
 mod oddity;
+mod pace;
 mod raw_url;
 mod request;
 mod response;

@@ -22,6 +22,8 @@ pub struct HttpSettings {
     pub first_byte_timeout_ms: u64,
     /// Longest silence within a body.
     pub read_timeout_ms: u64,
+    /// A body that brings fewer bytes a second than this, over a stretch of `read_timeout_ms`, is cut; 0: any pace will do.
+    pub min_bytes_per_s: u64,
     /// From sending the request to the end of the body.
     pub request_timeout_ms: u64,
     /// How long a connection may idle and still be used again.
@@ -53,6 +55,7 @@ impl Default for HttpSettings {
             connect_timeout_ms: 10_000,
             first_byte_timeout_ms: 30_000,
             read_timeout_ms: 20_000,
+            min_bytes_per_s: 64,
             request_timeout_ms: 120_000,
             keep_alive_ms: 60_000,
             max_head_bytes: 128 * 1024,

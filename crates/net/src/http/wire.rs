@@ -59,13 +59,21 @@ impl Wire {
         }
     }
 
-    /// Whatever is there, into the spare room of `into`.
+    /// Whatever is there, into the spare room of `into`. While nothing has come at all, an empty buffer takes no memory:
+    /// thousands of connections may wait for their servers.
     pub(crate) async fn read(&mut self, into: &mut Vec<u8>) -> Result<Read, ReadEnd> {
-        if into.capacity() == into.len() {
-            into.reserve(READ_BYTES);
-        }
         let Self { stream, deadline } = self;
-        match deadline.race(stream.read_buf(into)).await {
+        let read = poll_fn(|cx| {
+            if into.capacity() == into.len() {
+                into.reserve(READ_BYTES);
+            }
+            let polled = pin!(stream.read_buf(into)).poll(cx);
+            if polled.is_pending() && into.is_empty() {
+                *into = Vec::new();
+            }
+            polled
+        });
+        match deadline.race(read).await {
             None => Err(ReadEnd::TimedOut),
             Some(Ok(0)) => Err(ReadEnd::Closed),
             Some(Err(error)) => Err(ReadEnd::from(error)),

@@ -12,10 +12,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 const DNS_PORT: u16 = 53;
-/// Queries to a server that may be under way on one connection.
-const MAX_ACTIVE_QUERIES: usize = 256;
+/// Queries to a server that may be under way on one TCP connection: two for each look-up.
+const MAX_ACTIVE_QUERIES: usize = 1024;
 
 /// Lives on a thread of its own, because its connections to servers serve all workers and may not
 /// end with the runtime of the worker that happened to ask first.
@@ -79,11 +80,12 @@ impl Resolver for DnsResolver {
         let resolver = self.resolver.clone();
         // With a dot at its end the name is whole: no search domain is tried.
         let name = format!("{}.", host.strip_suffix('.').unwrap_or(host));
-        let task = self
-            .runtime
-            .spawn(async move { resolver.lookup_ip(name).await });
+        let mut task = Task(
+            self.runtime
+                .spawn(async move { resolver.lookup_ip(name).await }),
+        );
         Box::pin(async move {
-            let found = task.await.map_err(|error| NotResolved {
+            let found = (&mut task.0).await.map_err(|error| NotResolved {
                 detail: error.to_string(),
                 cause: NotResolvedBy::NoAnswer,
                 ttl_ms: None,
@@ -102,6 +104,16 @@ impl Resolver for DnsResolver {
                 named: false,
             })
         })
+    }
+}
+
+/// A look-up on the resolver's thread. It ends with who asked for it: its sockets are not kept for an answer that nobody
+/// waits for.
+struct Task<T>(JoinHandle<T>);
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

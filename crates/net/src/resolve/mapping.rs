@@ -1,6 +1,7 @@
 //! The mapping stage: rules first, then a cache by host, then a resolver that is asked once for a
 //! name however many want it.
 
+use super::patience::WaitingRoom;
 use super::{Answer, NotResolved, NotResolvedBy, Resolved, Resolver, StaticResolver};
 use crate::NetError;
 use portolan_model::Clock;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// Who asks for a name again this soon after the DNS did not answer gets the same answer.
 const NO_ANSWER_TTL_MS: u64 = 1_000;
@@ -21,8 +22,12 @@ const NO_ANSWER_TTL_MS: u64 = 1_000;
 pub struct MappingSettings {
     /// Hosts kept in the cache.
     pub max_hosts: usize,
-    /// Names that are asked for at once.
+    /// Names that are asked for at once, ...
     pub max_lookups: usize,
+    /// ... but for those that have been for longer than this, ...
+    pub slow_lookup_ms: u64,
+    /// ... of which there may be so many more. Beyond that, the one that has waited longest is given up.
+    pub max_slow_lookups: usize,
     /// The longest that one name may take, waiting for its turn not counted.
     pub lookup_timeout_ms: u64,
     /// How long an answer holds whose source does not say.
@@ -39,6 +44,8 @@ impl Default for MappingSettings {
         Self {
             max_hosts: 100_000,
             max_lookups: 64,
+            slow_lookup_ms: 100,
+            max_slow_lookups: 256,
             lookup_timeout_ms: 15_000,
             default_ttl_ms: 600_000,
             min_ttl_ms: 60_000,
@@ -60,6 +67,9 @@ pub struct MappingCounters {
     pub failures: u64,
 }
 
+/// Nobody is given up for others before it has waited for this many times `slow_lookup_ms`.
+const LEAST_WAIT: u32 = 5;
+
 /// Shared between workers.
 pub struct Mapping {
     rules: StaticResolver,
@@ -71,6 +81,7 @@ pub struct Mapping {
     /// then find the answer in the cache.
     flights: Mutex<HashMap<Box<str>, Arc<tokio::sync::Mutex<()>>>>,
     turns: Semaphore,
+    slow: WaitingRoom,
     counters: Counters,
 }
 
@@ -93,6 +104,10 @@ impl Mapping {
             rules,
             resolver,
             turns: Semaphore::new(settings.max_lookups.max(1)),
+            slow: WaitingRoom::new(
+                settings.max_slow_lookups,
+                Duration::from_millis(settings.slow_lookup_ms) * LEAST_WAIT,
+            ),
             cache: Mutex::new(Cache::new(settings.max_hosts)),
             flights: Mutex::default(),
             settings,
@@ -162,29 +177,17 @@ impl Mapping {
     }
 
     async fn ask(&self, host: &str) -> Known {
-        // The semaphore is never closed; were it, asking without a turn would be right.
-        let _turn = self.turns.acquire().await.ok();
         count(&self.counters.lookups);
-        let limit = Duration::from_millis(self.settings.lookup_timeout_ms);
-        let answer = timeout(limit, self.resolver.lookup(host))
-            .await
-            .unwrap_or_else(|_| {
-                Err(NotResolved {
-                    detail: format!("no answer within {} ms", self.settings.lookup_timeout_ms),
-                    cause: NotResolvedBy::NoAnswer,
-                    ttl_ms: None,
-                })
-            })
-            .and_then(|answer| {
-                if answer.addresses.is_empty() {
-                    return Err(NotResolved {
-                        detail: "it has no address".to_owned(),
-                        cause: NotResolvedBy::NoSuchName,
-                        ttl_ms: answer.ttl_ms,
-                    });
-                }
-                Ok(answer)
-            });
+        let answer = self.look_up(host).await.and_then(|answer| {
+            if answer.addresses.is_empty() {
+                return Err(NotResolved {
+                    detail: "it has no address".to_owned(),
+                    cause: NotResolvedBy::NoSuchName,
+                    ttl_ms: answer.ttl_ms,
+                });
+            }
+            Ok(answer)
+        });
         let now_ms = self.clock.now_ms();
         match answer {
             Ok(answer) => Known::At(Arc::new(Resolved {
@@ -208,6 +211,40 @@ impl Mapping {
                 }
             }
         }
+    }
+
+    /// Ask the resolver. Who waits for long leaves its turn to the next one.
+    async fn look_up(&self, host: &str) -> Result<Answer, NotResolved> {
+        // The semaphore is never closed; were it, asking without a turn would be right.
+        let turn = self.turns.acquire().await.ok();
+        let begun = Instant::now();
+        let limit = begun + Duration::from_millis(self.settings.lookup_timeout_ms);
+        let mut patience = begun;
+        let mut lookup = self.resolver.lookup(host);
+        let mut place = loop {
+            patience += Duration::from_millis(self.settings.slow_lookup_ms);
+            if let Ok(answer) = timeout_at(patience.min(limit), &mut lookup).await {
+                return answer;
+            }
+            if let Some(place) = self.slow.enter(begun) {
+                break place;
+            }
+        };
+        drop(turn);
+        let (waited_ms, ttl_ms) = tokio::select! {
+            biased;
+            answer = timeout_at(limit, lookup) => match answer {
+                Ok(answer) => return answer,
+                Err(_) => (self.settings.lookup_timeout_ms, None),
+            },
+            // It did not have its whole time, so nothing is known of the name.
+            _ = &mut place.given_up => (begun.elapsed().as_millis() as u64, Some(0)),
+        };
+        Err(NotResolved {
+            detail: format!("no answer within {waited_ms} ms"),
+            cause: NotResolvedBy::NoAnswer,
+            ttl_ms,
+        })
     }
 
     fn ttl_ms(&self, said_ms: Option<u64>) -> u64 {

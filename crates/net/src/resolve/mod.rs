@@ -3,6 +3,7 @@
 
 mod dns;
 mod mapping;
+mod patience;
 mod rule;
 mod system;
 

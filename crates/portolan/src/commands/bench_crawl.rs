@@ -19,6 +19,7 @@ use crate::output::sayln;
 use crate::terminal::Display;
 
 const SUFFIX: &str = "sim.test";
+const CONNECTIONS: usize = 256;
 /// With `--tls`: a handshake is paid for by so many pages.
 const TLS_REQUESTS_PER_CONNECTION: u32 = 10;
 /// With `--pages-from`: links that are put on a page besides its own.
@@ -55,6 +56,7 @@ pub(crate) fn run(arguments: &BenchCrawlArguments) -> Result<ExitCode, Failure> 
 /// What the simulated Web is told.
 fn web(arguments: &BenchCrawlArguments) -> Result<Vec<String>, Failure> {
     let mut options = vec![
+        "--port=0".to_owned(),
         format!("--hosts={}", arguments.hosts),
         format!("--pages={}", arguments.pages),
     ];
@@ -86,6 +88,8 @@ fn measure(
     settings.scope.sites = vec![format!("*.{SUFFIX}")];
     settings.politeness.delay_ms = 0;
     settings.limits.threads = arguments.threads;
+    // The same on every machine.
+    settings.limits.connections = CONNECTIONS;
     settings.dns.resolve = vec![format!("*.{SUFFIX}={}", server.address)];
     if arguments.no_compression {
         settings.archive.compression = Compression::None;

@@ -5,7 +5,8 @@ use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use portolan_simweb::Verdict;
+use portolan_simweb::{Figures, Verdict};
+use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
 
@@ -18,6 +19,8 @@ pub(super) struct BenchServer {
     pub(super) address: String,
     /// What a client must trust, where TLS is spoken.
     pub(super) certificate_pem: String,
+    /// Where its DNS server is, if it has one.
+    pub(super) dns_address: String,
     /// Kept open: the server goes on talking.
     _output: BufReader<ChildStdout>,
 }
@@ -27,7 +30,7 @@ impl BenchServer {
     pub(super) fn start(options: &[String]) -> Result<Self, Failure> {
         let program = std::env::current_exe().map_err(Failure::failed)?;
         let mut process = Command::new(program)
-            .args(["simweb", "--preset", "bench", "--port", "0"])
+            .args(["simweb", "--preset", "bench"])
             .args(options)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -36,10 +39,11 @@ impl BenchServer {
         let silent = || Failure::failed("the simulated Web did not say where it is");
         let mut output = BufReader::new(process.stdout.take().ok_or_else(silent)?);
         match introduction(&mut output)? {
-            Some((address, certificate_pem)) => Ok(Self {
+            Some(introduction) => Ok(Self {
                 process,
-                address,
-                certificate_pem,
+                address: introduction.address,
+                certificate_pem: introduction.certificate_pem,
+                dns_address: introduction.dns_address,
                 _output: output,
             }),
             None => {
@@ -62,12 +66,21 @@ impl BenchServer {
 
     /// What the witness says of the crawl so far.
     pub(super) fn verdict(&self) -> Result<Verdict, Failure> {
+        self.ask("verdict")
+    }
+
+    /// What it has counted so far.
+    pub(super) fn figures(&self) -> Result<Figures, Failure> {
+        self.ask("figures")
+    }
+
+    fn ask<T: DeserializeOwned>(&self, page: &str) -> Result<T, Failure> {
         let wrong = |e: std::io::Error| Failure::failed(format!("the witness was not heard: {e}"));
         let mut stream = TcpStream::connect(&self.address).map_err(wrong)?;
         stream
             .set_read_timeout(Some(VERDICT_LIMIT))
             .map_err(wrong)?;
-        let request = format!("GET /-/verdict HTTP/1.0\r\nHost: {}\r\n\r\n", self.address);
+        let request = format!("GET /-/{page} HTTP/1.0\r\nHost: {}\r\n\r\n", self.address);
         stream.write_all(request.as_bytes()).map_err(wrong)?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).map_err(wrong)?;
@@ -84,23 +97,34 @@ impl Drop for BenchServer {
     }
 }
 
-/// Address and certificate from what the server says first; `None` if it ends instead.
-fn introduction(output: &mut impl BufRead) -> Result<Option<(String, String)>, Failure> {
-    let (mut address, mut pem, mut in_pem) = (None, String::new(), false);
+/// What the server says first.
+#[derive(Default)]
+struct Introduction {
+    address: String,
+    certificate_pem: String,
+    dns_address: String,
+}
+
+/// `None` if the server ends instead.
+fn introduction(output: &mut impl BufRead) -> Result<Option<Introduction>, Failure> {
+    let (mut said, mut in_pem) = (Introduction::default(), false);
     for line in output.lines() {
         let line = line?;
         // "A Web of … is served on 127.0.0.1:40123."
         if let Some((_, place)) = line.split_once(" is served on ") {
-            address = Some(place.trim_end_matches('.').to_owned());
+            said.address = place.trim_end_matches('.').to_owned();
+        }
+        if let Some(place) = line.strip_prefix("Its DNS server: ") {
+            said.dns_address = place.to_owned();
         }
         in_pem |= line.starts_with("-----BEGIN");
         if in_pem {
-            pem.push_str(&line);
-            pem.push('\n');
+            said.certificate_pem.push_str(&line);
+            said.certificate_pem.push('\n');
         }
         in_pem &= !line.starts_with("-----END");
         if line.starts_with("Ctrl-C") {
-            return Ok(address.map(|address| (address, pem)));
+            return Ok((!said.address.is_empty()).then_some(said));
         }
     }
     Ok(None)

@@ -6,6 +6,7 @@ mod bench_crawl;
 mod bench_extract;
 mod bench_frontier;
 mod bench_graph;
+mod bench_pace;
 mod bench_pages;
 mod bench_registry;
 mod bench_server;

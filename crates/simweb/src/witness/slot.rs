@@ -67,6 +67,10 @@ impl HostSlot {
         self.pages.len()
     }
 
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests
+    }
+
     pub(crate) fn was_asked(&self) -> bool {
         self.requests > 0
     }

@@ -199,6 +199,41 @@ async fn only_so_many_are_asked_for_at_once_and_none_for_ever() {
     assert!(error.to_string().contains("within 100 ms"), "{error}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn names_that_never_answer_keep_no_others_waiting() {
+    let settings = MappingSettings {
+        max_lookups: 2,
+        slow_lookup_ms: 100,
+        max_slow_lookups: 3,
+        lookup_timeout_ms: 10_000,
+        ..MappingSettings::default()
+    };
+    let b = Arc::new(bench(None, settings));
+    let begun = tokio::time::Instant::now();
+    let ask = |name: String| {
+        let b = b.clone();
+        tokio::spawn(async move { (b.mapping.resolve(&name).await, begun.elapsed()) })
+    };
+    let hanging: Vec<_> = (0..20).map(|n| ask(format!("never{n}.test"))).collect();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let healthy: Vec<_> = (0..6).map(|n| ask(format!("h{n}.test"))).collect();
+    for task in healthy {
+        let (answer, after) = task.await.unwrap();
+        assert!(answer.is_ok());
+        // Twenty hanging names, five at a time, for half a second each; not for ten seconds each.
+        assert!(after < Duration::from_millis(3_000), "{after:?}");
+    }
+    let mut whole_time = 0;
+    for task in hanging {
+        let (answer, after) = task.await.unwrap();
+        let error = answer.unwrap_err().to_string();
+        whole_time += usize::from(error.contains("within 10000 ms"));
+        assert!(after < Duration::from_millis(15_200), "{after:?}");
+    }
+    assert_eq!(whole_time, 3, "the others were given up for them");
+    assert!(b.mapping.slow.is_empty());
+}
+
 #[tokio::test]
 async fn the_cache_is_bounded_and_forgets_what_is_not_used() {
     let settings = MappingSettings {
