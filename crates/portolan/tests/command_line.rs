@@ -483,6 +483,8 @@ fn a_settings_file_changes_what_it_names_when_a_crawl_goes_on() {
         .zip(changed.lines())
         .filter(|(before, after)| before != after)
         .map(|(_, after)| after)
+        // The checksum differs, of course.
+        .filter(|after| !after.starts_with('#'))
         .collect();
     assert_eq!(differ, ["max_pages = 0", "max_redirects = 3"]);
 }
