@@ -58,7 +58,9 @@ const PAGES_BEFORE: u64 = 500;
 /// nothing whose visit was durable is fetched again, or archived again, or taken for a new payload.
 #[test]
 fn kills_after_a_checkpoint_repeat_next_to_nothing() {
-    let site = Site::serve(spec());
+    let mut spec = spec();
+    spec.content.duplicate_share = 0.2;
+    let site = Site::serve(spec);
     let config = site.config(&settings());
     let pages = PAGES_BEFORE.to_string();
     let mut command = site.crawl();
@@ -125,7 +127,8 @@ fn copies_are_known(site: &Site) {
         .iter()
         .filter(|r| text(r, "type") == "revisit")
         .count();
-    assert!(copies > 0, "there are copies on this Web");
+    println!("{} payloads, {copies} copies", stored.len());
+    assert!(copies > 10, "there are copies on this Web");
 }
 
 /// Runs the crawl to its end, through as many kills as it lives to see; how many there were.

@@ -173,9 +173,9 @@ fn the_scrub_finds_every_damage_and_changes_nothing() {
                 .iter()
                 .map(|kind| kind.torn_bytes)
                 .sum();
-            if torn_bytes > 0 {
+            if torn_bytes > 0 && found.is_empty() {
                 // The last frames of a log: nothing says that they were ever whole.
-                assert!(name.ends_with(".log") && found.is_empty(), "{name} at {at}");
+                assert!(name.ends_with(".log"), "{name} at {at}");
                 torn += 1;
             } else {
                 assert_eq!(found[0].path, path, "flipped at {at}");
