@@ -16,6 +16,7 @@ use crate::crawl::{ARCHIVE_DIR, Crawl, REGISTRY_DIR, SEEN_DIR};
 use crate::directory::{SEEDS_FILE, SETTINGS_FILE, archive_id, remembered_seeds};
 use crate::division;
 use crate::error::CrawlError;
+use crate::named::{NAMED_FILE, Named};
 use crate::secret::{self, SECRET_FILE};
 use crate::settings::Settings;
 
@@ -162,6 +163,7 @@ fn check_settings(dir: &Path) -> (CheckedKind, Option<Settings>) {
     );
     let settings = kind.look(&dir.join(SETTINGS_FILE), Crawl::saved_settings(dir));
     kind.look(&dir.join(SEEDS_FILE), remembered_seeds(dir));
+    kind.look(&dir.join(NAMED_FILE), Named::read(dir));
     kind.look(&dir.join(SECRET_FILE), secret::read(dir));
     if let Some(settings) = &settings {
         for (file, looked) in division::check(settings, dir) {

@@ -464,8 +464,11 @@ fn names_a_user(url: &str) -> bool {
 }
 
 /// A seed for messages: a password is not for terminals and logs. What is refused may be so wrong that nobody
-/// can say where the password ends, so everything before the last `@` goes.
+/// can say where the password ends, so everything before the last `@` goes. Mail addresses have none.
 fn without_user(url: &str) -> String {
+    if url.starts_with("mailto:") {
+        return url.to_owned();
+    }
     let start = url.find("://").map_or(0, |at| at + 3);
     match url[start..].rfind('@') {
         Some(at) => format!("{}…{}", &url[..start], &url[start + at..]),

@@ -14,11 +14,12 @@ use tokio::task::JoinSet;
 
 use crate::directory::replace;
 use crate::error::CrawlError;
+use crate::sealed::{seal, unseal};
 
 /// In the crawl's directory.
 pub(crate) const NAMED_FILE: &str = "named";
 /// The number is that of the file's format.
-const HEAD: &str = "portolan named 1: hosts that were private when they were named";
+const HEAD: &str = "# portolan named 1: hosts that were private when they were named";
 /// Names that are asked for at once.
 const AT_ONCE: usize = 64;
 /// All names together may take this long. What is not known by then counts as public.
@@ -34,10 +35,17 @@ impl Named {
     /// What was kept of earlier runs.
     pub(crate) fn read(dir: &Path) -> Result<Self, CrawlError> {
         let path = dir.join(NAMED_FILE);
-        let text = std::fs::read_to_string(&path).map_err(|source| CrawlError::File {
+        let bytes = std::fs::read(&path).map_err(|source| CrawlError::File {
             path: path.clone(),
             source,
         })?;
+        // What is not text is told by the checksum.
+        let sealed = String::from_utf8_lossy(&bytes);
+        let text = unseal(
+            &sealed,
+            &path,
+            "; hosts are named as seeds on the command line",
+        )?;
         let parse = |text: &str| {
             let lines = text.strip_prefix(HEAD)?.strip_prefix('\n')?;
             let hosts = lines.lines().map(|line| {
@@ -49,9 +57,9 @@ impl Named {
                 hosts: hosts.collect::<Option<_>>()?,
             })
         };
-        parse(&text).ok_or_else(|| {
+        parse(text).ok_or_else(|| {
             CrawlError::Input(format!(
-                "{} is damaged; restore the file from a copy",
+                "{} is of another version of Portolan; begin a new crawl in another directory",
                 path.display()
             ))
         })
@@ -67,7 +75,7 @@ impl Named {
             }
             text += "\n";
         }
-        replace(dir, NAMED_FILE, text.as_bytes())
+        replace(dir, NAMED_FILE, seal(&text).as_bytes())
     }
 
     /// A person names these seeds now. A host that cannot be resolved keeps what it had when it was last
@@ -160,9 +168,7 @@ mod tests {
         let text = std::fs::read_to_string(&path).expect("its text");
         for damaged in ["", "x", &text[..20], &text[..text.len() - 3], &text[5..]] {
             std::fs::write(&path, damaged).expect("written");
-            let read = Named::read(&dir);
-            // An address that was cut is another address or none.
-            assert!(read.is_err() || damaged.len() > 40, "{damaged}");
+            assert!(Named::read(&dir).is_err(), "{damaged}");
         }
         std::fs::remove_dir_all(&dir).expect("removed");
     }

@@ -87,7 +87,7 @@ fn verify_archive(out: &Path) -> Result<bool, Failure> {
     for file in warc::files(&[out.to_owned()])? {
         let report = verify(&file).map_err(Failure::failed)?;
         sound &= report.is_sound();
-        warc::tell(&mut std::io::stdout(), &report)?;
+        warc::tell(&mut inspect::lines(), &report)?;
     }
     Ok(sound)
 }
