@@ -12,7 +12,7 @@ use portolan_crawl::scope::ScopeKind;
 use portolan_crawl::{Crawl, Plan, Report, Seed, Settings};
 use portolan_simweb::{Server, TruthQuery, Web, WebSpec, Witness};
 
-use super::{crawl, warc};
+use super::{crawl, inspect, warc};
 use crate::arguments::DemoArguments;
 use crate::failure::Failure;
 use crate::output::sayln;
