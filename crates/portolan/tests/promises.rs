@@ -120,7 +120,7 @@ fn head_requests_count_across_a_stop_and_a_kill() {
     let site = Site::serve_on(spec(5, 2), 5);
     let command = &mut crawl(
         &site,
-        1_500,
+        1_000,
         "ip_delay_ms = 1\n[http]\nhead_first = \"always\"\n",
     );
     for signals in ["INT", "KILL"] {
