@@ -3,7 +3,7 @@
 //! A turn begins in a *quick* place; `limits.connections` is how many there are. A request that has waited for its server for
 //! longer than `limits.patience_ms` more than its bytes account for gives that place to the next turn, if one needs it, and goes
 //! on in a *waiting* one. When those are full, the request that has waited longest is given up. A turn that waits for the DNS
-//! leaves its quick place at once and takes one again when it knows the address. Hosts that were slow or failed the last time have
+//! leaves its quick place at once and takes one again when it knows the address; so does one that waits for the archivist. Hosts that were slow or failed the last time have
 //! a few *slow* places of their own, which they keep to the end.
 //!
 //! Each worker has pools of its own; nothing here is shared between threads.
@@ -60,6 +60,7 @@ pub(crate) struct Pools {
     /// Turns in waiting places, by the order in which they took them.
     waiting: RefCell<BTreeMap<u64, Rc<State>>>,
     resolving: Cell<usize>,
+    handing_over: Cell<usize>,
     slow: Cell<usize>,
     next_number: Cell<u64>,
     look_at: Cell<Option<Instant>>,
@@ -76,6 +77,8 @@ enum Place {
     Waiting(u64),
     /// A quick place was left while the DNS is asked, ...
     Resolving,
+    /// ... or while the archivist has no room for what was fetched, ...
+    HandingOver,
     /// ... or another state ended, and a quick place is not free yet.
     Queueing,
     Slow,
@@ -113,6 +116,7 @@ impl Pools {
             seated: RefCell::default(),
             waiting: RefCell::default(),
             resolving: Cell::new(0),
+            handing_over: Cell::new(0),
             slow: Cell::new(0),
             next_number: Cell::new(0),
             look_at: Cell::new(None),
@@ -238,6 +242,7 @@ impl Pools {
                 self.waiting.borrow_mut().remove(&order);
             }
             Place::Resolving => self.resolving.set(self.resolving.get() - 1),
+            Place::HandingOver => self.handing_over.set(self.handing_over.get() - 1),
             Place::Slow => self.slow.set(self.slow.get() - 1),
             Place::Queueing => {}
         }
@@ -269,7 +274,7 @@ impl Seat {
     pub(crate) async fn wait_for<T>(&self, answer: impl Future<Output = T>) -> Result<T, GivenUp> {
         let state = &self.state;
         if state.place.get() == Place::Queueing {
-            // It was given up at the moment when its answer came.
+            // It was given up at the moment when its answer came, or has handed something over.
             take_quick(Rc::clone(&self.pools), Rc::clone(state)).await;
         }
         state.is_given_up.set(false);
@@ -300,22 +305,58 @@ impl Seat {
 
     /// Wait for the DNS, without a quick place unless too many others do.
     pub(crate) async fn resolve<T>(&self, answer: impl Future<Output = T>) -> T {
-        let mut answer = pin!(answer);
-        let first = poll_fn(|cx| Poll::Ready(answer.as_mut().poll(cx))).await;
-        if let Poll::Ready(answer) = first {
-            return answer;
-        }
         let pools = &self.pools;
-        if self.state.place.get() == Place::Quick && pools.resolving.get() < pools.sizes.waiting {
-            pools.leave(&self.state);
-            self.state.place.set(Place::Resolving);
-            pools.resolving.set(pools.resolving.get() + 1);
-        }
-        let answer = answer.await;
+        let answer = self
+            .without_place(
+                answer,
+                Place::Resolving,
+                &pools.resolving,
+                pools.sizes.waiting,
+            )
+            .await;
         if self.state.place.get() == Place::Resolving {
             take_quick(Rc::clone(pools), Rc::clone(&self.state)).await;
         }
         answer
+    }
+
+    /// Wait for the archivist, without a quick place unless as many others do: servers are asked meanwhile. A place is taken
+    /// again with the next request.
+    pub(crate) async fn hand_over<T>(&self, done: impl Future<Output = T>) -> T {
+        let pools = &self.pools;
+        let done = self
+            .without_place(
+                done,
+                Place::HandingOver,
+                &pools.handing_over,
+                pools.sizes.quick,
+            )
+            .await;
+        if self.state.place.get() == Place::HandingOver {
+            pools.leave(&self.state);
+        }
+        done
+    }
+
+    /// Wait in `place` instead of a quick one, if there are fewer than `most` there. Who need not wait keeps its place.
+    async fn without_place<T>(
+        &self,
+        future: impl Future<Output = T>,
+        place: Place,
+        count: &Cell<usize>,
+        most: usize,
+    ) -> T {
+        let mut future = pin!(future);
+        let first = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
+        if let Poll::Ready(done) = first {
+            return done;
+        }
+        if self.state.place.get() == Place::Quick && count.get() < most {
+            self.pools.leave(&self.state);
+            self.state.place.set(place);
+            count.set(count.get() + 1);
+        }
+        future.await
     }
 
     /// Bytes came.

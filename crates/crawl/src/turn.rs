@@ -380,14 +380,13 @@ impl Visitor {
         entry: Entry,
         record: Option<Record>,
     ) {
-        self.shared
-            .hand_over(Finished {
-                partition,
-                entry,
-                record,
-                room: None,
-            })
-            .await;
+        let finished = Finished {
+            partition,
+            entry,
+            record,
+            room: None,
+        };
+        self.seat.hand_over(self.shared.hand_over(finished)).await;
         self.unrecorded = false;
     }
 }

@@ -151,6 +151,31 @@ async fn the_dns_is_waited_for_without_a_place() {
 }
 
 #[tokio::test]
+async fn the_archivist_is_waited_for_without_a_place() {
+    run(async {
+        let pools = pools(1, 1, 1);
+        let (room, full) = tokio::sync::oneshot::channel();
+        let seat = quick(&pools, 1);
+        let turn = tokio::task::spawn_local(async move {
+            seat.hand_over(full).await.expect("room");
+            // The next request of the same turn needs a place again.
+            seat.wait_for(async {}).await.expect("an answer");
+            seat
+        });
+        tokio::task::yield_now().await;
+        let other = quick(&pools, 2);
+        room.send(()).expect("somebody waits");
+        tokio::task::yield_now().await;
+        assert!(!turn.is_finished(), "there is no place for it yet");
+        drop(other);
+        let seat = turn.await.expect("it goes on");
+        assert_eq!(seat.state.place.get(), Place::Quick);
+        assert_eq!(pools.handing_over.get(), 0);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_body_that_grows_needs_a_quick_place_again() {
     run(async {
         let pools = pools(1, 2, 1);

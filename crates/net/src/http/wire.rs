@@ -11,6 +11,10 @@ use tokio::time::Instant;
 /// Room for at least so much is made when a buffer is full.
 pub(crate) const READ_BYTES: usize = 32 * 1024;
 
+/// A buffer with no more than this in it takes no more room while nothing comes: thousands of connections may wait for slow
+/// servers.
+const FEW_BYTES: usize = 512;
+
 pub(crate) struct Wire {
     stream: Stream,
     pub(crate) deadline: Deadline,
@@ -59,8 +63,7 @@ impl Wire {
         }
     }
 
-    /// Whatever is there, into the spare room of `into`. While nothing has come at all, an empty buffer takes no memory:
-    /// thousands of connections may wait for their servers.
+    /// Whatever is there, into the spare room of `into`.
     pub(crate) async fn read(&mut self, into: &mut Vec<u8>) -> Result<Read, ReadEnd> {
         let Self { stream, deadline } = self;
         let read = poll_fn(|cx| {
@@ -68,8 +71,8 @@ impl Wire {
                 into.reserve(READ_BYTES);
             }
             let polled = pin!(stream.read_buf(into)).poll(cx);
-            if polled.is_pending() && into.is_empty() {
-                *into = Vec::new();
+            if polled.is_pending() && into.len() <= FEW_BYTES && into.capacity() > FEW_BYTES {
+                into.shrink_to_fit();
             }
             polled
         });
