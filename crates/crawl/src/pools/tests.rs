@@ -15,7 +15,7 @@ fn pools(quick: usize, waiting: usize, slow: usize) -> Rc<Pools> {
 
 fn quick(pools: &Rc<Pools>, host: u64) -> Seat {
     assert!(pools.has_room(), "for {host}");
-    pools.seat(HostId(host), 0, 0).ok().expect("a place")
+    pools.seat(HostId(host), 0, 0).expect("a place")
 }
 
 /// A turn whose server never says anything; ends when it is given up.
@@ -91,7 +91,7 @@ async fn with_no_room_to_wait_the_longest_is_given_up_and_remembered() {
         assert!(waiting.iter().all(|other| !other.is_finished()));
         drop(next);
         // The next time it goes to the places of slow hosts.
-        let again = pools.seat(HostId(0), 0, 0).ok().expect("a slow place");
+        let again = pools.seat(HostId(0), 0, 0).expect("a slow place");
         assert_eq!(again.state.place.get(), Place::Slow);
         assert!(pools.has_room());
         // An answer in time, and it is as good as any.
