@@ -109,7 +109,7 @@ fn files_of_other_people_are_only_read() {
     let (nodes, edges) = (dir.path().join("nodes.tsv"), dir.path().join("edges.tsv"));
     fs::write(
         &nodes,
-        format!("0\thttp://a.test/\x1b[2J\u{202e}\t1\n1\thttp://b.test/\t1\n"),
+        "0\thttp://a.test/\x1b[2J\u{202e}\t1\n1\thttp://b.test/\t1\n",
     )
     .expect("written");
     fs::write(&edges, "0\t1\n1\t0\n").expect("written");
