@@ -154,7 +154,7 @@ fn list_all(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
                 });
                 inspect::write_json(&mut out, &value)?;
             } else {
-                let or_dash = |text| field(if text == "" { "-" } else { text });
+                let or_dash = |text: &str| field(if text.is_empty() { "-" } else { text });
                 writeln!(
                     out,
                     "{}\t{}\t{}\t{}\t{}\t{}\t{}",
