@@ -154,7 +154,6 @@ fn list_all(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
                 });
                 inspect::write_json(&mut out, &value)?;
             } else {
-                let or_dash = |text: &str| field(if text.is_empty() { "-" } else { text });
                 writeln!(
                     out,
                     "{}\t{}\t{}\t{}\t{}\t{}\t{}",
@@ -171,6 +170,11 @@ fn list_all(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A text of the Web's for a table, or a dash where there is none.
+fn or_dash(text: &str) -> crate::plain::Plain<'_> {
+    field(if text.is_empty() { "-" } else { text })
 }
 
 /// As it was typed; else as a crawl would write it.
