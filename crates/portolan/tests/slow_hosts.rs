@@ -2,7 +2,7 @@
 
 mod harness;
 
-use harness::{finish, portolan, signal, start};
+use harness::{finish, portolan, signal, start, wait_until};
 use portolan_simweb::{Figures, Server, ServerOptions, Web, WebSpec, WitnessReport};
 use std::net::TcpListener;
 use std::path::Path;
@@ -15,6 +15,7 @@ const SICK: u32 = 60;
 const CONNECTIONS: u32 = 16;
 const DELAY_MS: u64 = 400;
 const LATENCY_MS: f64 = 20.0;
+const START_LIMIT: Duration = Duration::from_secs(30);
 /// In which all sick hosts are met for the first time: each takes a place for `limits.patience_ms` then.
 const WARM_UP: Duration = Duration::from_secs(4);
 const MEASURED: Duration = Duration::from_secs(7);
@@ -50,13 +51,14 @@ fn crawl(sick: u32, dir: &Path) -> Seen {
     std::fs::create_dir_all(dir).expect("a directory");
     // Sick ones first: that is the worst order.
     let mut seeds = web.sick_urls();
+    seeds.truncate(3 * sick as usize);
     seeds.extend((0..HEALTHY).map(|host| web.page_url(host, 0)));
     std::fs::write(dir.join("seeds.txt"), seeds.join("\n")).expect("a file of seeds");
     let dns = server.dns_addr().expect("a DNS server");
     let settings = format!(
         "[limits]\nconnections = {CONNECTIONS}\nwaiting_connections = 100\nthreads = 2\n\
          [politeness]\ndelay_ms = {DELAY_MS}\nip_delay_ms = 0\n\
-         [dns]\nservers = [\"{dns}\"]\nallow_networks = [\"127.0.0.0/8\"]\nat_once = 8\n"
+         [dns]\nservers = [\"{dns}\"]\nallow_networks = [\"127.0.0.0/8\"]\nat_once = 8\ntimeout_ms = 2000\n"
     );
     std::fs::write(dir.join("settings.toml"), settings).expect("a settings file");
     let mut command = portolan();
@@ -70,6 +72,12 @@ fn crawl(sick: u32, dir: &Path) -> Seen {
     let begun = Instant::now();
     let child = start(&mut command);
     let id = child.id();
+    // Before the first request, the names of all seeds are looked up.
+    let asked = || {
+        let figures = server.witness().figures();
+        figures.requests + figures.sick_requests > 0
+    };
+    assert!(wait_until(START_LIMIT, asked), "no request came");
     std::thread::sleep(WARM_UP);
     let warm = server.witness().figures();
     std::thread::sleep(MEASURED);

@@ -17,6 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// TCP connections that are held open, in silence.
 const MAX_HELD: usize = 256;
 const TTL_S: u32 = 300;
+const PORT_TRIES: usize = 16;
 
 const HEADER_BYTES: usize = 12;
 const TYPE_A: u16 = 1;
@@ -34,9 +35,7 @@ impl DnsServer {
     /// Hosts are at `ip`, and so is the server, on a port that is free.
     pub(crate) fn start(web: Arc<Web>, ip: IpAddr) -> Result<Self, ServerError> {
         let open = || -> io::Result<_> {
-            let socket = UdpSocket::bind(SocketAddr::new(ip, 0))?;
-            let addr = socket.local_addr()?;
-            let listener = TcpListener::bind(addr)?;
+            let (socket, listener, addr) = bind(ip)?;
             listener.set_nonblocking(true)?;
             socket.set_read_timeout(Some(LOOK_EVERY))?;
             Ok((socket, listener, addr))
@@ -68,6 +67,21 @@ impl Drop for DnsServer {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
+        }
+    }
+}
+
+/// The same port for UDP and TCP. One that is free for the one may be taken for the other.
+fn bind(ip: IpAddr) -> io::Result<(UdpSocket, TcpListener, SocketAddr)> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let socket = UdpSocket::bind(SocketAddr::new(ip, 0))?;
+        let addr = socket.local_addr()?;
+        match TcpListener::bind(addr) {
+            Ok(listener) => return Ok((socket, listener, addr)),
+            Err(error) if tries >= PORT_TRIES => return Err(error),
+            Err(_) => {}
         }
     }
 }

@@ -71,7 +71,7 @@ fn measure(arguments: &BenchPaceArguments, sick: SickHosts) -> Result<Pace, Fail
     let spec = spec(arguments, sick, port);
     let server = BenchServer::start(&options(&spec, port))?;
     let dir = scratch("bench-pace")?;
-    let result = crawl(arguments, &spec, &server, &dir);
+    let result = crawl(arguments, &spec, sick.dns, &server, &dir);
     let _ = std::fs::remove_dir_all(&dir);
     result
 }
@@ -117,6 +117,7 @@ fn options(spec: &WebSpec, port: u16) -> Vec<String> {
 fn crawl(
     arguments: &BenchPaceArguments,
     spec: &WebSpec,
+    lost: u32,
     server: &BenchServer,
     dir: &Path,
 ) -> Result<Pace, Failure> {
@@ -131,7 +132,7 @@ fn crawl(
     settings.dns.allow_networks = vec!["127.0.0.0/8".to_owned()];
     let plan = Plan {
         dir: dir.to_owned(),
-        seeds: seeds(spec),
+        seeds: seeds(spec, lost),
         settings,
         retry: None,
     };
@@ -161,7 +162,7 @@ fn crawl(
 }
 
 /// Every host's home page, healthy and sick ones mixed, as links would bring them.
-fn seeds(spec: &WebSpec) -> Vec<Seed> {
+fn seeds(spec: &WebSpec, lost: u32) -> Vec<Seed> {
     let port = spec.url_port.map(|p| format!(":{p}")).unwrap_or_default();
     let url = |start: &str, n: u32| Seed {
         text: format!("http://{start}{n}.{}{port}/", spec.suffix),
@@ -171,7 +172,7 @@ fn seeds(spec: &WebSpec) -> Vec<Seed> {
         ("h", spec.hosts),
         ("silent", spec.sick.silent),
         ("drip", spec.sick.drip),
-        ("lost", spec.sick.lost),
+        ("lost", lost),
     ];
     let most = kinds.iter().map(|(_, count)| *count).max().unwrap_or(0);
     (0..most)
