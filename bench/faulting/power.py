@@ -1,0 +1,1 @@
+def cases(options): return []
