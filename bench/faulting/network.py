@@ -9,7 +9,7 @@ import threading
 import time
 from pathlib import Path
 
-from .running import QUICK, Crawl, Failed, Skipped, Web, complete, ended_well, expect, required, sound, wait_until
+from .running import QUICK, Crawl, Failed, Skipped, Web, complete, ended_well, expect, last_line, required, sound, wait_until
 
 HOSTS, PAGES = 60, 70
 CUT_S = 60
@@ -39,16 +39,16 @@ def outside(options, folder, cut):
     if tried.returncode != 0:
         raise Skipped(f"no network namespace with a veth pair can be made here ({tried.stderr.strip()})")
     again = [sys.executable, sys.argv[0], "--inside", cut, "--program", options.program, "--seed", str(options.seed)]
-    process = subprocess.Popen([*unshare, *again, "--dir", folder], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen([*unshare, *again, "--dir", folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        printed, _ = process.communicate(timeout=LIMIT_S)
+        printed, error = process.communicate(timeout=LIMIT_S)
     except BaseException:
         process.kill()
         process.wait()
         raise
-    counted = printed.strip().replace("\n", " | ")
+    counted = printed.strip()
     if process.returncode != 0:
-        raise Failed(counted)
+        raise Failed(counted or last_line(error))
     return counted
 
 
@@ -84,7 +84,7 @@ def cut_while_crawling(options, folder, cut):
         f"{before} requests before, {meanwhile} meanwhile, {pages} of {pages} pages archived, {witness['repeats']} asked for "
         f"twice, away for {report['network_gone_seconds']:.0f} s as the crawl saw it, said: {said[0] if said else 'nothing'}"
     )
-    # What was answered just before the cut may not have arrived.
+    # A request that was under way at the cut reaches the Web afterwards, out of the kernel's buffers, and is asked again.
     expect(not left and said and witness["repeats"] <= HOSTS, f"{counted}; {left}")
     sound(options, folder / "crawl")
     return counted
@@ -134,6 +134,10 @@ class Forwarder:
         server = self.loop.run_until_complete(asyncio.start_server(self._join, WEB_IP, 0))
         self.port = server.sockets[0].getsockname()[1]
         self.loop.run_forever()
+        # Connections that are still open end with the Web.
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        self.loop.run_until_complete(asyncio.sleep(0))
 
     async def _join(self, reader, writer):
         try:

@@ -184,6 +184,8 @@ def dns(options, folder):
     port = free_port()
     # Nothing stands in for the DNS server, so URLs carry the Web's port.
     shape = ["--hosts", DNS_HOSTS, "--pages", DNS_PAGES, "--set", f"url_port={port}"]
+    # A connection that is kept needs no name: they are closed soon.
+    shape += ["--set", "requests_per_connection=3"]
     with Web(options, folder, *shape, port=port) as web, Names() as names:
         begin = [f"http://h0.sim.test:{port}/", "--scope", "any", "--delay", "200ms"]
         settings = QUICK + DNS_SETTINGS.format(port=names.port)
@@ -207,6 +209,7 @@ def dns(options, folder):
         f"{pages} of {pages} pages archived, {witness['repeats']} asked for twice, "
         f"{'it said that there was no network' if said else 'nothing said of the network'}"
     )
+    expect(names.unanswered > 0 and meanwhile < pages / 10, f"{counted}; the silence disturbed nobody")
     expect(not left and witness["repeats"] == 0, f"{counted}; {left}")
     sound(options, folder / "crawl")
     return counted
