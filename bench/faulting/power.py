@@ -85,7 +85,7 @@ def same_as_recorded(disk, root, place):
 def go_on(options, web, begin, out):
     """Goes on after a cut; how many URLs were asked for although their visit was durable."""
     settings = "" if (out / "crawl.toml").exists() else SETTINGS
-    durable = set(urls(options, out, "visited")) if (out / "registry" / "meta").exists() and not settings else set()
+    durable = visited(options, out)
     web.ask("reset")
     arguments = begin if settings else ["--max-pages", "0"]
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -96,3 +96,11 @@ def go_on(options, web, begin, out):
     complete(web, options, out)
     sound(options, out)
     return sum(url in durable for url, count in web.ask("urls").items() if count["requests"])
+
+
+def visited(options, out):
+    """URLs whose visit is durable; none where the cut came before there was a registry to ask."""
+    try:
+        return set(urls(options, out, "visited"))
+    except Failed:
+        return set()
