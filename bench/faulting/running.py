@@ -146,10 +146,10 @@ def json_lines(text):
 
 
 def archived(options, out):
-    """How often each URL stands in the archive, robots.txt left out: its answers are archived each time."""
+    """How often each URL stands in the archive. robots.txt and where it has moved to are left out: each run asks for them."""
     _, printed, _ = ask(options, "warc", "list", out, "--json")
     urls = (record["url"] for record in json_lines(printed) if record["type"] in ANSWERS)
-    return Counter(url for url in urls if not url.split("?")[0].endswith("/robots.txt"))
+    return Counter(url for url in urls if "/robots" not in url)
 
 
 def required(web):
