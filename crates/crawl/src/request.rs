@@ -121,6 +121,9 @@ impl Visitor {
                     .add(&shared.metrics.wire_bytes, answer.response.wire_bytes);
                 shared.network.answered(self.turn.host, now_ms);
                 let mood = mood_of(&answer.response.head, shared.wall_ms());
+                if mood == Mood::Content {
+                    shared.metrics.add(&shared.metrics.well, 1);
+                }
                 self.rest(now_ms, took_ms, crawl_delay_ms, mood);
             }
             Err(NetError::OutOfStep) => {

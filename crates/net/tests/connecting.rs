@@ -144,7 +144,7 @@ async fn closed_ports_and_silent_handshakes_have_their_reasons() {
         .await
         .err()
         .unwrap();
-    assert_eq!(error.reason(), Reason::Dns, "{error}");
+    assert_eq!(error.reason(), Reason::UnknownHost, "{error}");
 }
 
 #[tokio::test]
