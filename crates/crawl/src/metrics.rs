@@ -59,8 +59,8 @@ pub(crate) struct Metrics {
     pub(crate) requests: AtomicU64,
     /// Bytes received in answers, heads and framing included.
     pub(crate) wire_bytes: AtomicU64,
-    /// Answers after which their hosts are well.
-    pub(crate) well: AtomicU64,
+    /// URLs that were asked for and need not be asked for again.
+    pub(crate) settled: AtomicU64,
     /// Requests that got no answer, or an error.
     pub(crate) errors: AtomicU64,
     pub(crate) duplicates: AtomicU64,

@@ -43,7 +43,7 @@ impl Visitor {
         crawl_delay_ms: Option<u64>,
     ) -> Result<Asked, NetError> {
         let shared = Arc::clone(&self.shared);
-        self.was_well = !self.pulse.is_failing();
+        self.was_well = !self.pulse.is_failing() || self.is_vouched_for(url.origin());
         let origin = origin_of(url);
         let kept = self
             .connection
@@ -121,9 +121,6 @@ impl Visitor {
                     .add(&shared.metrics.wire_bytes, answer.response.wire_bytes);
                 shared.network.answered(self.turn.host, now_ms);
                 let mood = mood_of(&answer.response.head, shared.wall_ms());
-                if mood == Mood::Content {
-                    shared.metrics.add(&shared.metrics.well, 1);
-                }
                 self.rest(now_ms, took_ms, crawl_delay_ms, mood);
             }
             Err(NetError::OutOfStep) => {

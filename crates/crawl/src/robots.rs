@@ -42,7 +42,12 @@ pub(crate) struct RobotsCache {
 
 #[derive(Clone)]
 enum State {
-    Settled { rules: Rc<Rules>, expires_ms: u64 },
+    Settled {
+        rules: Rc<Rules>,
+        expires_ms: u64,
+        /// When it was read in this run; 0 if it was not.
+        answered_ms: u64,
+    },
     Reading(Reading),
 }
 
@@ -114,7 +119,9 @@ impl Visitor {
         let now_ms = self.shared.now_ms();
         let mut cache = self.worker.robots.borrow_mut();
         match cache.origins.get(origin) {
-            Some(State::Settled { rules, expires_ms }) if *expires_ms > now_ms => {
+            Some(State::Settled {
+                rules, expires_ms, ..
+            }) if *expires_ms > now_ms => {
                 return Some(RobotsStep::Settled(Rc::clone(rules)));
             }
             Some(State::Reading(_)) => return None,
@@ -139,6 +146,7 @@ impl Visitor {
             State::Settled {
                 rules: Rc::clone(&rules),
                 expires_ms,
+                answered_ms: 0,
             },
         );
         Some(RobotsStep::Settled(rules))
@@ -166,6 +174,18 @@ impl Visitor {
             cache
                 .origins
                 .insert(url.origin().to_owned(), State::Reading(reading));
+        }
+    }
+
+    /// Was robots.txt of `origin` the last that the host was asked for, and did it answer? Then the host
+    /// is well, whatever pages made of it before.
+    pub(crate) fn is_vouched_for(&self, origin: &str) -> bool {
+        let mut cache = self.worker.robots.borrow_mut();
+        match cache.origins.get(origin) {
+            Some(State::Settled { answered_ms, .. }) => {
+                *answered_ms > 0 && *answered_ms >= self.pulse.last_ms
+            }
+            _ => false,
         }
     }
 
@@ -268,11 +288,14 @@ impl Visitor {
                 .delay_ms
                 .max(u32::try_from(delay_ms).unwrap_or(u32::MAX));
         }
-        self.worker
-            .robots
-            .borrow_mut()
-            .origins
-            .insert(origin.to_owned(), State::Settled { rules, expires_ms });
+        self.worker.robots.borrow_mut().origins.insert(
+            origin.to_owned(),
+            State::Settled {
+                rules,
+                expires_ms,
+                answered_ms: now_ms,
+            },
+        );
         self.promise();
         let archived = self.worker.bench.borrow_mut().record_plain(
             &reading.next,

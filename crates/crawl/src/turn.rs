@@ -156,11 +156,18 @@ impl Visitor {
                 return Next::Go;
             }
         }
-        if self.must_ask_for_control() {
+        let before = self.pulse;
+        if self.must_ask_for_control(&due, &url) {
             self.read_robots_anew(&url);
         }
         let rules = match self.robots(&url).await {
-            RobotsStep::Settled(rules) => rules,
+            RobotsStep::Settled(rules) => {
+                if before.trouble.is_some_and(Reason::is_wish_for_rest) {
+                    // Its robots.txt answers, but the host asked for fewer requests: it goes on failing.
+                    self.pulse = before.with_pause_of(&self.pulse);
+                }
+                rules
+            }
             RobotsStep::Failed(error @ (NetError::PrivateAddress(_) | NetError::Port(_))) => {
                 self.settle(due, Outcome::Excluded(error.reason())).await;
                 return Next::Rest;
@@ -241,6 +248,10 @@ impl Visitor {
                         .borrow_mut()
                         .process(&self.shared, &fetched, answer.response);
                 self.shared.metrics.note_pause(begun.elapsed());
+                if !matches!(processed.visit.outcome, Outcome::Retry(_)) {
+                    let metrics = &self.shared.metrics;
+                    metrics.add(&metrics.settled, 1);
+                }
                 if !processed.visit.is_document() {
                     self.shared.budget.give_back();
                 }
@@ -258,20 +269,24 @@ impl Visitor {
         }
     }
 
-    /// Two requests in a row failed in a way that may be the pages' fault or the host's. Before another
-    /// page is asked for, robots.txt is: if that answers, the host is well and the pages are to blame.
-    fn must_ask_for_control(&self) -> bool {
+    /// May the next failure be the page's fault or the host's, and is it time to know? Then robots.txt is asked
+    /// for before the page: if that answers, the host is well. So it is when two requests in a row failed in a
+    /// way that pages can cause, and before a page would fail for good.
+    fn must_ask_for_control(&self, due: &Due, url: &CanonicalUrl) -> bool {
         const FAILURES: u16 = 2;
-        self.pulse.failures >= FAILURES
-            && matches!(
-                self.pulse.trouble,
-                Some(
-                    Reason::Timeout
-                        | Reason::BrokenHttp
-                        | Reason::ConnectionLost
-                        | Reason::HttpServerError
-                )
+        let is_last = due.attempts.saturating_add(1) >= self.shared.settings.limits.max_attempts;
+        let is_either = matches!(
+            self.pulse.trouble,
+            Some(
+                Reason::Timeout
+                    | Reason::BrokenHttp
+                    | Reason::ConnectionLost
+                    | Reason::HttpServerError
             )
+        );
+        self.pulse.is_failing()
+            && (is_last || (is_either && self.pulse.failures >= FAILURES))
+            && !self.is_vouched_for(url.origin())
     }
 
     /// May another document of this host be asked for?
@@ -311,7 +326,9 @@ impl Visitor {
             self.settle(due, Outcome::Excluded(reason)).await;
         } else if self.blameless || reason.is_before_asking() {
             return self.leave_due(due).await;
-        } else if self.was_well && due.attempts + 1 >= self.shared.settings.limits.max_attempts {
+        } else if self.was_well
+            && due.attempts.saturating_add(1) >= self.shared.settings.limits.max_attempts
+        {
             self.settle(due, Outcome::Failed(reason)).await;
         } else {
             self.settle(due, Outcome::Retry(reason)).await;

@@ -79,7 +79,7 @@ impl Watcher {
         let limit_s = shared.settings.limits.time_limit_s;
         let mut still_since = None;
         let mut waiting_since: Option<Instant> = None;
-        let mut well_before = 0;
+        let mut settled_before = 0;
         let mut stopping_since: Option<Instant> = None;
         loop {
             std::thread::sleep(WATCH_EVERY);
@@ -100,8 +100,8 @@ impl Watcher {
             {
                 shared.budget.stop_now(StoppedBy::Signal);
             }
-            let well = shared.metrics.well.load(Ordering::Relaxed);
-            if !self.waits() || well != std::mem::replace(&mut well_before, well) {
+            let settled = shared.metrics.settled.load(Ordering::Relaxed);
+            if !self.waits() || settled != std::mem::replace(&mut settled_before, settled) {
                 waiting_since = None;
             } else if waiting_since.get_or_insert_with(Instant::now).elapsed() >= self.patience() {
                 shared.budget.stop(StoppedBy::Waiting);

@@ -27,6 +27,16 @@ pub struct Pulse {
 }
 
 impl Pulse {
+    /// These failures, with the times and the delay of a later request that was none.
+    pub fn with_pause_of(&self, later: &Pulse) -> Pulse {
+        Pulse {
+            last_ms: later.last_ms,
+            not_before_ms: later.not_before_ms,
+            delay_ms: later.delay_ms,
+            ..*self
+        }
+    }
+
     /// Did the last request to the host fail?
     pub fn is_failing(&self) -> bool {
         self.failures > 0

@@ -3,6 +3,7 @@
 
 mod harness;
 
+use harness::dns::{self, Says};
 use harness::{Site, finish, fixed, link::Link, number, portolan, run, start, text, wait_until};
 use portolan_simweb::{Fault, TruthQuery, WebSpec};
 use std::collections::HashMap;
@@ -289,4 +290,41 @@ fn running_out_of_descriptors_is_nobodys_failure() {
         "{report}"
     );
     missed_nothing(&site);
+}
+
+#[test]
+fn a_name_that_does_not_exist_is_believed_sooner_than_one_that_nobody_answers_for() {
+    for (link, code, ended, part, reason) in [
+        ("nobody.example", 0, "done", "given_up", "unknown-host"),
+        ("silent.example", 3, "waiting", "waiting", "dns"),
+    ] {
+        let names = dns::serve(|name, _| match name {
+            "silent.example" => Says::Nothing,
+            _ => Says::NoAddress,
+        });
+        let server = fixed::serve(move |path| match path {
+            "/" => fixed::page(&format!("<a href=http://{link}/x>x</a>")),
+            _ => "HTTP/1.1 404 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        });
+        let dir = TempDir::new().expect("a directory");
+        let config = dir.path().join("settings.toml");
+        let settings = format!(
+            "{PATIENT}[dns]\nservers = [\"{names}\"]\ntimeout_ms = 400\nttl_negative_ms = 100\n\
+             [outages]\nunknown_host_give_up_ms = 1500\nwait_ms = 4000\n"
+        );
+        std::fs::write(&config, settings).expect("a settings file");
+        let ran = run(portolan()
+            .args(["crawl", "http://www.test/", "--scope", "any", "--json"])
+            .args(["--delay", "0s", "--out"])
+            .arg(dir.path().join("crawl"))
+            .arg("--config")
+            .arg(&config)
+            .args(["--resolve", &format!("*.test={}", server.addr)]));
+        assert_eq!(ran.code, Some(code), "{}\n{}", ran.out, ran.err);
+        let report = ran.json();
+        assert_eq!(text(&report, "stopped_by"), ended, "{report}");
+        let hosts = &report[part];
+        assert_eq!((number(hosts, "hosts"), number(hosts, "urls")), (1, 1));
+        assert_eq!(text(&hosts["most"][0], "reason"), reason);
+    }
 }
