@@ -12,8 +12,9 @@ CONNECTIONS = 16
 # Answers that a kill may make the crawler ask for again: those under way, and those that wait for a commit. A commit takes
 # long on a busy disk.
 AGAIN_A_KILL = CONNECTIONS * 16
-# Faults of pages that end some time: one that refuses for ever is due for ever.
-FAULTS = '["not_found", "gone", "forbidden", "server_error", "unavailable_then_ok", "too_many_then_ok"]'
+# Faults that end some time: pages that refuse for ever, and those of a host whose robots.txt fails for ever, are due for ever.
+FAULTS = ["not_found", "gone", "forbidden", "server_error", "unavailable_then_ok", "too_many_then_ok"]
+HEALING = ["--set", f"faults.errors={json.dumps(FAULTS)}", "--set", "faults.retry_after_s=0", "--set", "robots.odd_share=0"]
 SETTLE_S = 0.1
 START_S = 60
 SETTINGS = f"""
@@ -37,8 +38,7 @@ def cases(options):
 
 def kills(options, folder, random):
     # Answers take a while, so that a kill finds requests under way.
-    shape = ["--hosts", HOSTS, "--pages", PAGES, "--set", "latency.mean_ms=20"]
-    shape += ["--set", "faults.retry_after_s=0", "--set", f"faults.errors={FAULTS}"]
+    shape = ["--hosts", HOSTS, "--pages", PAGES, "--set", "latency.mean_ms=20", *HEALING]
     with Web(options, folder, *shape, preset="demo") as web:
         out = folder / "crawl"
         begin = ["http://h0.sim.test/", "--scope", "any", "--delay", "0s", "--resolve", web.resolve]

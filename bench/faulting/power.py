@@ -5,7 +5,7 @@ from pathlib import Path
 
 from .clock import build
 from .disk import Disk, Luck, records
-from .kills import FAULTS, urls
+from .kills import HEALING, urls
 from .running import Crawl, Failed, Web, complete, ended_well, expect, last_line, sound
 
 HOSTS, PAGES = 16, 80
@@ -33,7 +33,7 @@ def cases(options):
 
 def power(options, folder, random):
     library = build(Path(__file__).with_name("power.c"), folder)
-    shape = ["--hosts", HOSTS, "--pages", PAGES, "--set", "faults.retry_after_s=0", "--set", f"faults.errors={FAULTS}"]
+    shape = ["--hosts", HOSTS, "--pages", PAGES, *HEALING]
     with Web(options, folder, *shape, preset="demo") as web:
         begin = ["http://h0.sim.test/", "--scope", "any", "--delay", "0s", "--resolve", web.resolve]
         log, root = folder / "record", folder / "disk"
