@@ -414,13 +414,13 @@ mod tests {
         let plan = frontier.runs.plan(frozen.hosts(), id);
         let written = plan.write(frozen_source(frozen)).unwrap();
         drop(frontier.thaw());
-        frontier.runs.install(written);
+        frontier.runs.install(written).unwrap();
     }
 
     fn merge(frontier: &mut Frontier, id: u64) {
         let plan = frontier.runs.plan_compaction(id).unwrap();
         let written = plan.merge(&AtomicBool::new(false)).unwrap();
-        frontier.runs.install(written);
+        frontier.runs.install(written).unwrap();
     }
 
     fn take(frontier: &mut Frontier, number: u64) -> Vec<u64> {

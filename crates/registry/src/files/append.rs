@@ -2,6 +2,7 @@
 //! thread's, because the operating system may take its time; what is on its way is read from RAM.
 
 use crate::error::{At, RegistryError, Result};
+use crate::files::kept::KeptFile;
 use crate::files::paced::PacedFile;
 use crate::merger::{Mergers, Promise};
 use std::collections::VecDeque;
@@ -119,7 +120,7 @@ impl AppendFile {
         let target = file.map(|file| {
             Arc::new(Target {
                 path: path.clone(),
-                file: PacedFile::new(file),
+                file: PacedFile::new(KeptFile::new(path.clone(), file, mergers.is_some())),
                 failed: OnceLock::new(),
             })
         });
@@ -264,7 +265,8 @@ impl AppendFile {
         match &self.target {
             Some(target) => {
                 let file = target.file.file();
-                file.read_exact_at(into, offset).at(&self.path)
+                file.with(|file| file.read_exact_at(into, offset))
+                    .at(&self.path)
             }
             None => {
                 into.clear();
@@ -371,7 +373,7 @@ mod tests {
         let target = file.target.take().unwrap();
         file.target = Some(Arc::new(Target {
             path: path.clone(),
-            file: PacedFile::new(File::open(&path).unwrap()),
+            file: PacedFile::new(KeptFile::held(File::open(&path).unwrap())),
             failed: OnceLock::new(),
         }));
         let unsynced = file.start_sync().unwrap().unwrap();

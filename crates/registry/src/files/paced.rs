@@ -1,6 +1,7 @@
 //! A file that is written by and by, and made durable a part at a time. What the system still has to write stays little:
 //! under a limit of memory it may make anybody wait who needs a page (decision 3).
 
+use super::kept::KeptFile;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -12,14 +13,14 @@ const PART_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
 pub(crate) struct PacedFile {
-    file: File,
+    file: KeptFile,
     unsynced: AtomicU64,
     /// What a sync failed with. The system tells it once, to whichever thread asks first; here it holds for all.
     failed: Mutex<Option<io::ErrorKind>>,
 }
 
 impl PacedFile {
-    pub(crate) fn new(file: File) -> Self {
+    pub(crate) fn new(file: KeptFile) -> Self {
         Self {
             file,
             unsynced: AtomicU64::new(0),
@@ -27,12 +28,12 @@ impl PacedFile {
         }
     }
 
-    pub(crate) fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &KeptFile {
         &self.file
     }
 
     pub(crate) fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_all_at(bytes, offset)?;
+        self.file.with(|file| file.write_all_at(bytes, offset))?;
         self.note(bytes.len())
     }
 
@@ -44,7 +45,7 @@ impl PacedFile {
         }
         self.unsynced.store(0, Ordering::Relaxed);
         self.file
-            .sync_data()
+            .with(File::sync_data)
             .inspect_err(|error| *failed = Some(error.kind()))
     }
 
@@ -59,12 +60,12 @@ impl PacedFile {
 
 impl Write for PacedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
+        let written = self.file.with(|mut file| file.write(bytes))?;
         self.note(written)?;
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.file.with(|mut file| file.flush())
     }
 }

@@ -184,16 +184,19 @@ impl Runs {
     }
 
     /// Puts the new table in the place of those it was made from, or in front; returns their paths.
-    pub(crate) fn install(&mut self, written: RunsWritten) -> Vec<PathBuf> {
+    pub(crate) fn install(&mut self, written: RunsWritten) -> Result<Vec<PathBuf>> {
         let is_old = |run: &Run| written.merged.contains(&run.id);
         let at = self.tables.iter().position(is_old).unwrap_or(0);
-        let old = self.tables.iter().filter(|run| is_old(run));
-        let obsolete: Vec<PathBuf> = old.map(|run| run.table.path().to_path_buf()).collect();
+        let mut obsolete = Vec::new();
+        for run in self.tables.iter().filter(|run| is_old(run)) {
+            run.table.outlive_name()?;
+            obsolete.push(run.table.path().to_path_buf());
+        }
         self.tables.splice(at..at + obsolete.len(), written.run);
         if self.compacting == written.merged {
             self.compacting.clear();
         }
-        obsolete
+        Ok(obsolete)
     }
 }
 

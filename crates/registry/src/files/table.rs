@@ -4,6 +4,7 @@
 use crate::error::{At, RegistryError, Result};
 use crate::files::block::BlockBuilder;
 use crate::files::filter::Filter;
+use crate::files::kept::KeptFile;
 use crate::files::paced::PacedFile;
 use crate::wire::{Reader, put_u64};
 use std::fs::File;
@@ -48,7 +49,7 @@ impl TableWriter {
     /// The filter will have room for `filter_keys`; with none there is no filter.
     pub(crate) fn create(path: PathBuf, shape: Shape, filter_keys: usize) -> Result<Self> {
         let file = super::create(&path).at(&path)?;
-        let mut file = BufWriter::with_capacity(1 << 18, PacedFile::new(file));
+        let mut file = BufWriter::with_capacity(1 << 18, PacedFile::new(KeptFile::held(file)));
         file.write_all(MAGIC).at(&path)?;
         Ok(Self {
             path,
@@ -125,11 +126,13 @@ impl TableWriter {
             .into_inner()
             .map_err(|error| error.into_error())
             .at(&self.path)?;
-        file.file().sync_all().at(&self.path)?;
-        let bytes = file.file().metadata().at(&self.path)?.len();
+        file.file().with(File::sync_all).at(&self.path)?;
+        let metadata = file.file().with(File::metadata).at(&self.path)?;
+        let bytes = metadata.len();
         drop(file);
+        let file = File::open(&self.path).at(&self.path)?;
         Ok(Table {
-            file: File::open(&self.path).at(&self.path)?,
+            file: KeptFile::new(self.path.clone(), file, false),
             path: self.path,
             shape: self.shape,
             bytes,
@@ -146,7 +149,7 @@ impl TableWriter {
 #[derive(Debug)]
 pub(crate) struct Table {
     path: PathBuf,
-    file: File,
+    file: KeptFile,
     shape: Shape,
     bytes: u64,
     entries: u64,
@@ -202,7 +205,7 @@ impl Table {
         }
         let mut reader = Reader::new(&tail);
         let mut table = Self {
-            file,
+            file: KeptFile::new(path.clone(), file, false),
             shape,
             bytes,
             entries,
@@ -226,6 +229,11 @@ impl Table {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The file will be deleted; lookups that are under way may go on.
+    pub(crate) fn outlive_name(&self) -> Result<()> {
+        self.file.hold().at(&self.path)
     }
 
     pub(super) fn shape(&self) -> Shape {
@@ -310,7 +318,9 @@ impl Table {
             .filter(|&length| length > CHECKSUM_BYTES as u64 && end <= self.bytes)
             .ok_or_else(damaged)?;
         into.resize(length as usize, 0);
-        self.file.read_exact_at(into, start).at(&self.path)?;
+        self.file
+            .with(|file| file.read_exact_at(into, start))
+            .at(&self.path)?;
         let body = into.len() - CHECKSUM_BYTES;
         if crc32fast::hash(&into[..body]).to_le_bytes() != into[body..] {
             return Err(damaged());

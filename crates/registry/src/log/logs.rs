@@ -1,8 +1,8 @@
 //! Writing to all logs, by one thread: commit entries, pass their forwards on, say what is durable.
 
 use crate::error::{At, Result};
-use crate::files::no_links;
 use crate::files::sync_dir;
+use crate::files::{Permit, no_links};
 use crate::lock::DirLock;
 use crate::log::Entry;
 use crate::log::segment::{LogEnd, list_segments, put_frame, segment_path};
@@ -190,7 +190,8 @@ pub(crate) fn one_per_destination(
 struct LogWriter {
     dir: PathBuf,
     path: PathBuf,
-    file: Option<File>,
+    /// The segment that is written to, while it is open: with a permit, until it is full.
+    file: Option<(File, Option<Permit>)>,
     file_bytes: u64,
     segment_bytes: u64,
     /// First sequence numbers of the segments on disk, oldest first; the last is written to.
@@ -220,8 +221,11 @@ impl LogWriter {
             file.set_len(length).at(&path)?;
             // What was read as the log must still be there after the next crash.
             file.sync_data().at(&path)?;
-            let file = no_links().append(true).open(&path).at(&path)?;
-            writer.file = Some(file);
+            let permit = Permit::take();
+            if permit.is_some() || length == 0 {
+                let file = no_links().append(true).open(&path).at(&path)?;
+                writer.file = Some((file, permit));
+            }
             writer.path = path;
             writer.file_bytes = length;
         }
@@ -239,8 +243,13 @@ impl LogWriter {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        let file = match &mut self.file {
+        let (file, _) = match &mut self.file {
             Some(file) => file,
+            // It was not kept open.
+            none if self.file_bytes > 0 => {
+                let file = no_links().append(true).open(&self.path);
+                none.insert((file.at(&self.path)?, Permit::take()))
+            }
             none => {
                 let first = self.next_seq - count_frames(&self.buffer);
                 self.path = segment_path(&self.dir, first);
@@ -251,7 +260,7 @@ impl LogWriter {
                     .at(&self.path)?;
                 sync_dir(&self.dir)?;
                 self.segments.push(first);
-                none.insert(file)
+                none.insert((file, Permit::take()))
             }
         };
         file.write_all(&self.buffer).at(&self.path)?;
@@ -262,6 +271,7 @@ impl LogWriter {
             self.file = None;
             self.file_bytes = 0;
         }
+        self.file.take_if(|(_, permit)| permit.is_none());
         Ok(())
     }
 

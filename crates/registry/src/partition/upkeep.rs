@@ -441,7 +441,9 @@ impl Partition {
         let known = written.known.map(|runs| self.sieve.runs.install(runs));
         let due = written.due.map(|runs| self.frontier.runs.install(runs));
         let hosts = written.hosts.map(|runs| self.hosts.runs.install(runs));
-        obsolete.extend([known, due, hosts].into_iter().flatten().flatten());
+        for paths in [known, due, hosts].into_iter().flatten() {
+            obsolete.extend(paths?);
+        }
         // Other filters let other URLs through.
         self.retry_pending()
     }
