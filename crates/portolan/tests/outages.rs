@@ -328,3 +328,21 @@ fn a_name_that_does_not_exist_is_believed_sooner_than_one_that_nobody_answers_fo
         assert_eq!(text(&hosts["most"][0], "reason"), reason);
     }
 }
+
+#[test]
+fn many_partitions_do_under_a_low_limit_of_open_files() {
+    let site = plain_web(60, 8);
+    let crawl = format!(
+        "ulimit -n 1024; exec {} crawl {} --scope any --delay 0s --json --wait 20s --out {} --config {} --resolve '{}'",
+        env!("CARGO_BIN_EXE_portolan"),
+        site.web.spec().home_url(),
+        site.out().display(),
+        site.config("[registry]\npartitions = 192\nmemory_mb = 16\n")
+            .display(),
+        site.resolve(),
+    );
+    let ran = run(std::process::Command::new("sh").args(["-c", &crawl])).succeeded();
+    assert_eq!(number(&ran.json(), "urls_due"), 0);
+    missed_nothing(&site);
+    site.ask(&["status"]);
+}
