@@ -28,6 +28,7 @@ use crate::division::Chosen;
 use crate::error::CrawlError;
 use crate::gate::{Door, Gate};
 use crate::links::ranked;
+use crate::machine::{self, TooFewFiles};
 use crate::mapper::{self, NameDrop};
 use crate::metrics::{Metrics, Progress, process_cpu_seconds};
 use crate::named::Named;
@@ -78,6 +79,7 @@ pub struct Crawl {
     begun: Instant,
     resumed: bool,
     recovered: Recovered,
+    too_few_files: Option<TooFewFiles>,
     watcher: JoinHandle<Result<Report, CrawlError>>,
 }
 
@@ -125,6 +127,7 @@ impl Crawl {
         let canonicalizer = Canonicalizer::new(&assembly::canonical(&plan.settings));
         let mut seeds = parse_seeds(&canonicalizer, &plan.seeds)?;
         let bounds = assembly::bounds(&plan.settings);
+        let open_files = machine::raise_open_files();
         let mapping = assembly::mapping(&plan.settings, &bounds, clock.clone())?;
         Scope::new(&plan.settings.scope, &seeds)?;
         check_ports(&plan.settings, &seeds)?;
@@ -296,6 +299,8 @@ impl Crawl {
         let mapping = Arc::clone(&shared.mapping);
         let at_once = bounds.lookups + bounds.slow_lookups;
         spawn("mapper", move || mapper::run(mapping, at_once, names_inbox))?;
+        let partitions = shared.division.partitions();
+        let too_few_files = bounds.too_few_files(partitions, open_files);
         let pools = assembly::pool_sizes(&shared.settings, &bounds, workers);
         let mut threads = Vec::new();
         let mut owners = Vec::new();
@@ -359,8 +364,14 @@ impl Crawl {
             begun,
             resumed,
             recovered,
+            too_few_files,
             watcher,
         })
+    }
+
+    /// The crawl runs with fewer connections than it is set to, because too few files may be open.
+    pub fn too_few_files(&self) -> Option<TooFewFiles> {
+        self.too_few_files
     }
 
     pub fn is_resumed(&self) -> bool {

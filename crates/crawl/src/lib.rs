@@ -60,6 +60,7 @@ pub use budget::StoppedBy;
 pub use check::{CheckedKind, Damaged, check, index_fault, surt};
 pub use crawl::{ARCHIVE_DIR, Crawl, Plan, REGISTRY_DIR, Seed};
 pub use error::CrawlError;
+pub use machine::TooFewFiles;
 pub use machine::{memory_bytes, raise_open_files};
 pub use metrics::{Progress, peak_rss_bytes, process_cpu_seconds, thread_cpu_ns};
 pub use recovery::Recovered;

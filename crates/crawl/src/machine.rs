@@ -92,7 +92,26 @@ pub(crate) struct Bounds {
     pub(crate) slow_lookups: usize,
 }
 
+/// More open files would be needed than this process may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooFewFiles {
+    pub allowed: u64,
+    pub needed: u64,
+}
+
 impl Bounds {
+    /// Do all of them fit into `files`, beside what so many partitions need?
+    pub(crate) fn too_few_files(&self, partitions: u16, files: u64) -> Option<TooFewFiles> {
+        let sockets = self.connections + self.waiting + self.slow + self.idle;
+        let lookups = (self.lookups + self.slow_lookups) as u64 * FILES_PER_LOOKUP;
+        let kept = FILES_RESERVED + u64::from(partitions) * FILES_PER_PARTITION;
+        let needed = kept + sockets as u64 + lookups;
+        (needed > files).then_some(TooFewFiles {
+            allowed: files,
+            needed,
+        })
+    }
+
     /// What the settings say, and where they say 0, what so many files and so much memory allow.
     pub(crate) fn of(settings: &Settings, partitions: u16, files: u64, memory_bytes: u64) -> Self {
         let reserved = FILES_RESERVED + u64::from(partitions) * FILES_PER_PARTITION;
@@ -160,6 +179,17 @@ mod tests {
             let used = (all.connections + all.waiting + all.slow + all.idle) as u64 + lookups;
             assert!(used <= files - files / 8, "{files}: {all:?} take {used}");
         }
+    }
+
+    #[test]
+    fn the_number_of_files_that_is_needed_is_named_where_it_is_too_low() {
+        assert_eq!(bounds(20_000, 16 << 10).too_few_files(8, 20_000), None);
+        let mut settings = Settings::default();
+        settings.limits.connections = 2_000;
+        let said = Bounds::of(&settings, 192, 1_024, 16 << 30);
+        let told = said.too_few_files(192, 1_024).expect("too few");
+        assert_eq!(told.allowed, 1_024);
+        assert!((4_432..6_000).contains(&told.needed), "{told:?}");
     }
 
     #[test]

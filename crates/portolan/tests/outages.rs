@@ -342,6 +342,7 @@ fn many_partitions_do_under_a_low_limit_of_open_files() {
         site.resolve(),
     );
     let ran = run(std::process::Command::new("sh").args(["-c", &crawl])).succeeded();
+    assert!(ran.err.contains("may have 1,024 files open"), "{}", ran.err);
     assert_eq!(number(&ran.json(), "urls_due"), 0);
     missed_nothing(&site);
     site.ask(&["status"]);

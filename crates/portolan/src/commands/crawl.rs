@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use portolan_crawl::report::thousands;
 use portolan_crawl::scope::ScopeKind;
 use portolan_crawl::{Crawl, Plan, Report, Retry, Seed, Settings, StoppedBy};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -58,6 +59,15 @@ pub(crate) fn drive(plan: Plan, mut display: Display) -> Result<Report, Failure>
         for sentence in crawl.recovered().sentences() {
             display.say(&sentence);
         }
+    }
+    if let Some(files) = crawl.too_few_files() {
+        display.say(&format!(
+            "This process may have {} files open, and its settings need up to {}: the crawl goes on with fewer \
+             connections. 'ulimit -n {}' before the start would do.",
+            thousands(files.allowed),
+            thousands(files.needed),
+            files.needed
+        ));
     }
     let mut heeded = 0;
     while !crawl.is_finished() {
