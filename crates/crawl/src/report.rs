@@ -79,7 +79,7 @@ impl fmt::Display for Report {
             "max-pages" => "the limit of pages was reached",
             "time-limit" => "the time was up",
             "signal" => "it was asked to stop",
-            "waiting" => "all that is left waits for hosts that do not answer",
+            "waiting" => "all that is left waits for hosts that fail or ask for a rest",
             _ => "an error stopped it",
         };
         writeln!(f, "The crawl ended because {why}.")?;
