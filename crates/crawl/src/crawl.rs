@@ -401,6 +401,7 @@ impl Crawl {
         let seconds = self.begun.elapsed().as_secs_f64();
         Progress {
             no_network_since_ms: self.shared.network.down_since_ms(),
+            patience_ms: self.shared.settings.outages.wait_ms,
             ..self.shared.metrics.progress(&self.gauges, seconds)
         }
     }

@@ -144,6 +144,8 @@ impl Metrics {
             hosts_failing: sum(|g| &g.failing),
             exhausted: self.exhausted.load(Ordering::Relaxed),
             no_network_since_ms: None,
+            waits: gauges.iter().all(|g| g.waits.load(Ordering::SeqCst)) && sum(|g| &g.failing) > 0,
+            patience_ms: 0,
             longest_pause_ms: self.longest_pause_ms(),
             seconds,
         }
@@ -178,6 +180,9 @@ pub struct Progress {
     pub exhausted: u64,
     /// Our own network is down since then.
     pub no_network_since_ms: Option<u64>,
+    /// Nothing is left but URLs of hosts that fail; the crawl waits for them at most `patience_ms`.
+    pub waits: bool,
+    pub patience_ms: u64,
     /// The longest that a worker did one thing, entries or a page, and did not look after its connections.
     pub longest_pause_ms: f64,
     pub seconds: f64,

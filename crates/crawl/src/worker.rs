@@ -93,7 +93,7 @@ pub(crate) struct Gauges {
     pub(crate) known: AtomicU64,
     pub(crate) due: AtomicU64,
     pub(crate) turns: AtomicU64,
-    /// Hosts that rest because they failed.
+    /// Hosts that rest because they failed, or are asked again after that.
     pub(crate) failing: AtomicU64,
     /// Nothing is due and nothing under way here.
     pub(crate) idle: AtomicBool,
@@ -457,6 +457,7 @@ impl Worker {
                 partition.is_exhausted() || (partition.is_resting() && backlog.hosts_queued == 0);
         }
         let turns = self.turns.get();
+        let failing = failing + self.failing_turns.get() as u64;
         self.gauges.failing.store(failing, Ordering::Relaxed);
         waits &= turns == self.failing_turns.get();
         self.gauges.waits.store(waits, Ordering::SeqCst);

@@ -54,7 +54,7 @@ pub(crate) enum Command {
     portolan crawl --out docs --retry-failed timeout,http-5xx\n\n\
     Ctrl-C once: finish what is under way, commit, report. Twice: stop now; nothing is lost.\n\n\
     Exit code: 0 in order, 1 if it failed or nothing at all could be fetched, 2 for bad input,\n\
-    3 if it is not complete because URLs wait for hosts that do not answer.")]
+    3 if it is not complete because URLs wait for hosts that fail.")]
 pub(crate) struct CrawlArguments {
     /// Where to start: URLs (http:// is assumed where no scheme is given)
     #[arg(value_name = "SEED")]
@@ -90,7 +90,7 @@ pub(crate) struct CrawlArguments {
     /// Pause between requests to a host, such as 1s or 500ms; 0s only for your own servers [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     pub(crate) delay: Option<Duration>,
-    /// When nothing is left but hosts that do not answer, wait this long for them [default: 5m]
+    /// When nothing is left but hosts that fail or ask for a rest, wait this long for them [default: 5m]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     pub(crate) wait: Option<Duration>,
     /// Ask again, now, for what failed: for all of it, or for these reasons (timeout,http-5xx, ...; see

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::output::{clear_note_line, note, noteln};
 use portolan_crawl::Progress;
-use portolan_crawl::report::{LONG_PAUSE_MS, bytes, date, duration, thousands};
+use portolan_crawl::report::{LONG_PAUSE_MS, bytes, counted, date, duration, thousands};
 
 const LIVE_EVERY: Duration = Duration::from_millis(250);
 const PLAIN_EVERY: Duration = Duration::from_secs(10);
@@ -18,7 +18,12 @@ pub(crate) struct Display {
     /// The network is down since then, as was said.
     no_network_since_ms: Option<u64>,
     said_exhausted: bool,
+    /// Since when all that is left waits for hosts that fail, and whether that was said.
+    waits_since: Option<(Instant, bool)>,
 }
+
+/// A wait that is shorter is not worth a word.
+const WORTH_SAYING: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -40,6 +45,7 @@ impl Display {
             last: None,
             no_network_since_ms: None,
             said_exhausted: false,
+            waits_since: None,
         }
     }
 
@@ -67,6 +73,20 @@ impl Display {
             _ => {}
         }
         self.no_network_since_ms = now.no_network_since_ms;
+        if !now.waits || now.no_network_since_ms.is_some() {
+            self.waits_since = None;
+        } else if let (since, false) = *self.waits_since.get_or_insert((Instant::now(), false))
+            && since.elapsed() >= WORTH_SAYING
+        {
+            self.waits_since = Some((since, true));
+            self.say(&format!(
+                "All that is left waits for hosts that fail: {} due, {} failing. The crawl waits up to {} for an \
+                 answer (--wait); Ctrl-C ends it, and nothing is lost.",
+                counted(now.urls_due, "URL"),
+                counted(now.hosts_failing, "host"),
+                duration(now.patience_ms as f64 / 1e3),
+            ));
+        }
         if now.exhausted > 0 && !self.said_exhausted {
             self.said_exhausted = true;
             self.say(

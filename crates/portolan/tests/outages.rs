@@ -111,7 +111,7 @@ fn what_waits_for_a_dead_host_is_said_and_a_later_run_asks_again() {
     let site = plain_web(1, 60);
     let mut link = Link::to(site.server.addr());
     let begun = Instant::now();
-    let child = start(&mut through(&site, &link, "2s"));
+    let child = start(&mut through(&site, &link, "5s"));
     assert!(wait_until(Duration::from_secs(30), || site
         .witness()
         .report()
@@ -122,6 +122,7 @@ fn what_waits_for_a_dead_host_is_said_and_a_later_run_asks_again() {
     assert_eq!(ran.code, Some(3), "{}\n{}", ran.out, ran.err);
     let report = ran.json();
     assert_eq!(text(&report, "stopped_by"), "waiting");
+    assert!(ran.err.contains("All that is left waits"), "{}", ran.err);
     let waiting = &report["waiting"];
     assert_eq!(number(waiting, "hosts"), 1);
     assert_eq!(number(waiting, "urls"), number(&report, "urls_due"));
