@@ -33,10 +33,10 @@ const SWEEP_EVERY_MS: u64 = 250;
 
 /// Turns are begun for so long before connections are looked after again: with many hosts, each may have to
 /// read the disk.
-const BEGIN_TURNS_MAX: Duration = Duration::from_millis(10);
+const BEGIN_TURNS_MAX: Duration = Duration::from_millis(3);
 
 /// Then connections are looked after, whatever else there is to do.
-const BUSY_MAX: Duration = Duration::from_millis(10);
+const BUSY_MAX: Duration = Duration::from_millis(3);
 
 /// How soon partitions are looked at again that look URLs up, if there is nothing else to do.
 const LOOKING_UP_MS: u64 = 2;
@@ -48,7 +48,7 @@ const NOT_READY_MS: u64 = 2;
 const EXHAUSTED_HOLD_MS: u64 = 250;
 
 /// Deliveries are folded for so long before connections are looked after again.
-const FOLD_MAX: Duration = Duration::from_millis(20);
+const FOLD_MAX: Duration = Duration::from_millis(3);
 /// Entries are folded together until they have so many links,
 const LINKS_TOGETHER: usize = 100;
 /// or so many they are.
