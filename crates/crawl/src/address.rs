@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::gate::Door;
 use crate::shared::Shared;
 
-/// Of a host with very many addresses only so many are tried.
+/// At most this many addresses of a host are tried.
 const MAX_ADDRESSES_TRIED: usize = 4;
 
 /// So long we wait, connected to nothing, for another address of the host to be free.

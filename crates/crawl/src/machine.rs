@@ -100,7 +100,7 @@ pub struct TooFewFiles {
 }
 
 impl Bounds {
-    /// Do all of them fit into `files`, beside what so many partitions need?
+    /// Do all of them fit into `files`, beside what `partitions` need?
     pub(crate) fn too_few_files(&self, partitions: u16, files: u64) -> Option<TooFewFiles> {
         let sockets = self.connections + self.waiting + self.slow + self.idle;
         let lookups = (self.lookups + self.slow_lookups) as u64 * FILES_PER_LOOKUP;
@@ -112,7 +112,7 @@ impl Bounds {
         })
     }
 
-    /// What the settings say, and where they say 0, what so many files and so much memory allow.
+    /// What the settings say, and where they say 0, what `files` and `memory_bytes` allow.
     pub(crate) fn of(settings: &Settings, partitions: u16, files: u64, memory_bytes: u64) -> Self {
         let reserved = FILES_RESERVED + u64::from(partitions) * FILES_PER_PARTITION;
         let sockets = files.saturating_sub(reserved).max(files / 4);

@@ -28,7 +28,7 @@ const RECORD_BYTES: usize = 32;
 /// Of more hosts than this at once, those whose pauses are over soonest are left out.
 const MAX_HOSTS: usize = 1 << 18;
 
-/// The file may have so many records more than twice those that were kept when it was last rewritten.
+/// The file may have this many records more than twice those that were kept when it was last rewritten.
 const MORE_RECORDS: u64 = 4_096;
 
 /// The two clocks have come apart by more than they do by themselves.
@@ -47,7 +47,7 @@ pub(crate) struct Pauses {
 struct Book {
     file: File,
     records: u64,
-    /// To be rewritten beyond so many.
+    /// The file is rewritten when it has more records than this.
     most_records: u64,
 }
 

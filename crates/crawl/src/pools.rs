@@ -25,7 +25,7 @@ use crate::generations::Generations;
 
 /// How often quick places are searched for those whose patience is at an end, while all of them are taken.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(25);
-/// Of the quick places, one in so many may be freed at a look by giving up somebody who waits.
+/// At a look, at most one in this many of the quick places is freed by giving up somebody who waits.
 const GIVEN_UP_SHARE: usize = 16;
 /// Nobody is given up before it has waited for this many times the patience.
 const LEAST_WAIT: u32 = 4;

@@ -20,7 +20,7 @@ pub(crate) struct Asking {
 }
 
 impl Visitor {
-    /// After a crash the host is left alone for so long in any case.
+    /// After a crash the host is left alone for this time in any case.
     pub(crate) fn sure_pause_ms(&self) -> u64 {
         let unknown_ms = self.shared.politeness.unknown_delay_ms();
         u64::from(self.turn.recorded_delay_ms.unwrap_or(unknown_ms))

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
-/// Of a host with very many addresses only so many are tried.
+/// At most this many addresses of a host are tried.
 const MAX_ADDRESSES_TRIED: usize = 4;
 
 /// Makes connections. Shared between workers.

@@ -7,6 +7,7 @@ use harness::dns::{self, Says};
 use harness::{Site, finish, fixed, link::Link, number, portolan, run, start, text, wait_until};
 use portolan_simweb::{Fault, TruthQuery, WebSpec};
 use std::collections::HashMap;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ fn missed_nothing(site: &Site) {
 }
 
 /// A crawl through `link`, with a pause of 20 ms between requests.
-fn through(site: &Site, link: &Link, wait: &str) -> std::process::Command {
+fn through(site: &Site, link: &Link, wait: &str) -> Command {
     let mut command = portolan();
     command
         .args([
@@ -56,17 +57,20 @@ fn through(site: &Site, link: &Link, wait: &str) -> std::process::Command {
     command
 }
 
+/// Starts a crawl; it has sent more than `requests` when this returns.
+fn start_and_ask(site: &Site, command: &mut Command, requests: u64) -> Child {
+    let child = start(command);
+    let asked = || site.witness().report().requests > requests;
+    assert!(wait_until(Duration::from_secs(30), asked), "it crawls");
+    child
+}
+
 #[test]
 fn a_server_that_is_gone_for_a_while_loses_no_page() {
     let site = plain_web(1, 150);
     let mut link = Link::to(site.server.addr());
     let begun = Instant::now();
-    let child = start(&mut through(&site, &link, "60s"));
-    assert!(wait_until(Duration::from_secs(30), || site
-        .witness()
-        .report()
-        .requests
-        > 30));
+    let child = start_and_ask(&site, &mut through(&site, &link, "60s"), 30);
     link.cut();
     std::thread::sleep(Duration::from_secs(6));
     link.mend();
@@ -84,12 +88,7 @@ fn when_all_hosts_go_silent_it_is_our_network_and_the_crawl_says_so() {
     let site = plain_web(12, 25);
     let mut link = Link::to(site.server.addr());
     let begun = Instant::now();
-    let child = start(&mut through(&site, &link, "60s"));
-    assert!(wait_until(Duration::from_secs(30), || site
-        .witness()
-        .report()
-        .requests
-        > 60));
+    let child = start_and_ask(&site, &mut through(&site, &link, "60s"), 60);
     link.silence();
     std::thread::sleep(Duration::from_secs(5));
     link.mend();
@@ -111,12 +110,7 @@ fn what_waits_for_a_dead_host_is_said_and_a_later_run_asks_again() {
     let site = plain_web(1, 60);
     let mut link = Link::to(site.server.addr());
     let begun = Instant::now();
-    let child = start(&mut through(&site, &link, "5s"));
-    assert!(wait_until(Duration::from_secs(30), || site
-        .witness()
-        .report()
-        .requests
-        > 20));
+    let child = start_and_ask(&site, &mut through(&site, &link, "5s"), 20);
     link.cut();
     let ran = finish(child, begun);
     assert_eq!(ran.code, Some(3), "{}\n{}", ran.out, ran.err);
@@ -148,12 +142,7 @@ fn a_host_is_given_up_after_a_time_only_and_asked_again_by_the_next_run() {
     let more = format!("{PATIENT}[outages]\ngive_up_ms = 2000\n");
     let mut command = through(&site, &link, "60s");
     site.config(&more);
-    let child = start(&mut command);
-    assert!(wait_until(Duration::from_secs(30), || site
-        .witness()
-        .report()
-        .requests
-        > 20));
+    let child = start_and_ask(&site, &mut command, 20);
     link.cut();
     let report = finish(child, begun).succeeded().json();
     assert_eq!(text(&report, "stopped_by"), "done");
@@ -274,7 +263,7 @@ fn a_page_that_breaks_its_server_is_blamed_alone_and_asked_again_on_demand() {
 #[test]
 fn running_out_of_descriptors_is_nobodys_failure() {
     let site = plain_web(100, 6);
-    let mut command = std::process::Command::new("sh");
+    let mut command = Command::new("sh");
     let crawl = format!(
         "ulimit -n 110; exec {} crawl {} --scope any --delay 0s --json --connections 200 --wait 20s --out {} --config {} --resolve '{}'",
         env!("CARGO_BIN_EXE_portolan"),
@@ -342,7 +331,7 @@ fn many_partitions_do_under_a_low_limit_of_open_files() {
             .display(),
         site.resolve(),
     );
-    let ran = run(std::process::Command::new("sh").args(["-c", &crawl])).succeeded();
+    let ran = run(Command::new("sh").args(["-c", &crawl])).succeeded();
     assert!(ran.err.contains("may have 1,024 files open"), "{}", ran.err);
     assert_eq!(number(&ran.json(), "urls_due"), 0);
     missed_nothing(&site);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
-/// The registry keeps at most one descriptor in so many of those that the process may have.
+/// The registry keeps at most one in `SHARE` of the descriptors that the process may have.
 const SHARE: u64 = 2;
 /// Assumed where there is no limit.
 const UNLIMITED: u64 = 1 << 20;
