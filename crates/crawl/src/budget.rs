@@ -1,6 +1,7 @@
 //! How much may still be fetched, and whether it is time to stop. Shared by all workers, touched
 //! once a request.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 /// Why a crawl ended.
@@ -44,10 +45,33 @@ impl StoppedBy {
 pub(crate) struct Budget {
     max_pages: u64,
     /// Documents archived plus requests under way that may become one.
-    claimed: AtomicU64,
+    claimed: Arc<AtomicU64>,
     stop: AtomicU8,
     /// Give up what is under way too.
     now: AtomicBool,
+}
+
+/// A page that may become a document. Given back when it is dropped, unless it was spent.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Claim {
+    /// `None` where there is no limit.
+    claimed: Option<Arc<AtomicU64>>,
+}
+
+impl Claim {
+    /// A document came of it.
+    pub(crate) fn spend(mut self) {
+        self.claimed = None;
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some(claimed) = &self.claimed {
+            claimed.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Budget {
@@ -55,29 +79,23 @@ impl Budget {
     pub(crate) fn new(max_pages: u64, pages: u64) -> Self {
         Self {
             max_pages: if max_pages == 0 { u64::MAX } else { max_pages },
-            claimed: AtomicU64::new(pages),
+            claimed: Arc::new(AtomicU64::new(pages)),
             stop: AtomicU8::new(0),
             now: AtomicBool::new(false),
         }
     }
 
-    /// Claim a page before it is asked for. `false`: none is left at the moment.
-    pub(crate) fn claim(&self) -> bool {
+    /// Claim a page before it is asked for. `None`: none is left at the moment.
+    pub(crate) fn claim(&self) -> Option<Claim> {
         if self.max_pages == u64::MAX {
-            return true;
+            return Some(Claim { claimed: None });
         }
+        let next = |n| (n < self.max_pages).then_some(n + 1);
         self.claimed
-            .try_update(Ordering::Relaxed, Ordering::Relaxed, |n| {
-                (n < self.max_pages).then_some(n + 1)
-            })
-            .is_ok()
-    }
-
-    /// The claimed page did not become a document.
-    pub(crate) fn give_back(&self) {
-        if self.max_pages != u64::MAX {
-            self.claimed.fetch_sub(1, Ordering::Relaxed);
-        }
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, next)
+            .ok()?;
+        let claimed = Some(Arc::clone(&self.claimed));
+        Some(Claim { claimed })
     }
 
     /// Have as many documents been archived as were asked for?
@@ -117,10 +135,15 @@ mod tests {
     #[test]
     fn claims_never_pass_the_limit() {
         let budget = Budget::new(3, 1);
-        assert!(budget.claim() && budget.claim());
-        assert!(!budget.claim());
-        budget.give_back();
-        assert!(budget.claim());
+        let first = budget.claim().expect("one of two is left");
+        let second = budget.claim().expect("one is left");
+        assert!(budget.claim().is_none());
+        drop(first);
+        let third = budget.claim().expect("one was given back");
+        second.spend();
+        third.spend();
+        assert!(budget.claim().is_none(), "spent claims are gone");
+        assert!(Budget::new(0, 5).claim().is_some(), "0 is no limit");
     }
 
     #[test]

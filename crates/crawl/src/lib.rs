@@ -2,7 +2,7 @@
 //!
 //! Layout, in the order of a URL's way: `crawl` (open, start, close) with `directory` (what makes a
 //! directory a crawl) with `sealed` (files with checksums), `recovery` (what a start did), and `division` (who fetches what) with `claims`, `worker` (a thread with its partitions), `mapper` (names resolved ahead),
-//! `turn` (one host, a few URLs) with `request`, `address` and `body_watch`, `promise` and `pauses` (what outlives us), `robots` (settled before any page) with `guest` and `neighbour` (requests to other hosts), `page` (an answer becomes a
+//! `turn` (one host, a few URLs) with `asker` (the one way to ask), `address` and `body_watch`, `promise` and `pauses` (what outlives us), `robots` (settled before any page) with `neighbour` (what other hosts are owed), `page` (an answer becomes a
 //! visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
 //! `outages` (who is waited for), `retry` (what failed is asked for again).
 //! Beside them: `scope` (may a link be crawled), `politeness` (how long a host rests), `gate`
@@ -12,6 +12,7 @@
 //! `check` (is all as it was written), `bench` (parts of the way alone, to be measured).
 
 mod address;
+mod asker;
 mod assembly;
 pub mod bench;
 mod body_watch;
@@ -25,7 +26,6 @@ mod division;
 mod error;
 mod gate;
 mod generations;
-mod guest;
 mod links;
 mod machine;
 mod mapper;
@@ -42,7 +42,6 @@ mod pools;
 mod promise;
 mod recovery;
 pub mod report;
-mod request;
 mod retry;
 mod retry_after;
 mod robots;

@@ -1,5 +1,5 @@
-//! What a turn owes to its host whatever happens to us: pauses that a crash would cut short are noted
-//! before the answer that asked for them is used, and a turn that is given up half-way still leaves
+//! What who asks owes to the host whatever happens to us: pauses that a crash would cut short are noted
+//! before the answer that asked for them is used, and a request that is given up half-way still leaves
 //! its host alone.
 
 use std::ops::ControlFlow;
@@ -7,11 +7,10 @@ use std::ops::ControlFlow;
 use portolan_model::{HostId, Pulse};
 use portolan_net::{BodySink, Head, Wait};
 
+use crate::asker::{Asker, mood_of};
 use crate::gate::Door;
 use crate::politeness::Mood;
-use crate::request::mood_of;
 use crate::shared::Shared;
-use crate::turn::Visitor;
 
 /// A request under way.
 pub(crate) struct Asking {
@@ -19,31 +18,25 @@ pub(crate) struct Asking {
     pub(crate) crawl_delay_ms: Option<u64>,
 }
 
-impl Visitor {
-    /// After a crash the host is left alone for this time in any case.
-    pub(crate) fn sure_pause_ms(&self) -> u64 {
-        let unknown_ms = self.shared.politeness.unknown_delay_ms();
-        u64::from(self.turn.recorded_delay_ms.unwrap_or(unknown_ms))
-    }
-
+impl Asker {
     /// The pulse has changed: if it asks for more than what is sure, that is noted now.
     pub(crate) fn promise(&self) {
         let pause_ms = self.pause_ms();
-        if pause_ms > self.sure_pause_ms() + 1 {
-            self.shared.note_pause(self.turn.host, pause_ms);
+        if pause_ms > self.sure_pause_ms + 1 {
+            self.shared.note_pause(self.host, pause_ms);
         }
     }
 
-    /// The turn is over. What no entry has recorded is noted: a crawl that ends in order goes on
+    /// Nothing more is asked: the door is given back. What no entry has recorded is noted: a crawl that ends in order goes on
     /// without any pause but those that were recorded.
     pub(crate) fn end(&mut self) {
         self.is_over = true;
         let pause_ms = self.pause_ms();
         if self.unrecorded && pause_ms > 0 {
-            self.shared.note_pause(self.turn.host, pause_ms);
+            self.shared.note_pause(self.host, pause_ms);
         }
         let now_ms = self.shared.now_ms();
-        let door = Door::Host(self.turn.host);
+        let door = Door::Host(self.host);
         self.shared
             .gate
             .leave(door, self.pulse.not_before_ms, now_ms);
@@ -68,8 +61,8 @@ impl Visitor {
     }
 }
 
-/// The turn was given up: its request was one all the same.
-impl Drop for Visitor {
+/// The asker was given up half-way: its request was one all the same.
+impl Drop for Asker {
     fn drop(&mut self) {
         if self.is_over {
             return;

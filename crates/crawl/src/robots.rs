@@ -6,14 +6,14 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use portolan_content::{MAX_ROBOTS_BYTES, Robots, RobotsAnswer};
-use portolan_model::{CanonicalUrl, Reason, RobotsRecord, RobotsStatus, Truncation};
+use portolan_model::{CanonicalUrl, Reason, RobotsRecord, RobotsStatus, Truncation, UrlKey};
 use portolan_net::{BodySink, DecodeEnd, Decoder, Method, NetError, Response};
 use portolan_registry::Entry;
 
+use crate::asker::{Answer, Asked, Asker};
 use crate::commit::Record;
 use crate::generations::Generations;
 use crate::links::PageLinks;
-use crate::request::{Answer, Asked};
 use crate::turn::Visitor;
 
 /// Origins whose parsed rules a worker keeps, twice over; others are parsed again from the record.
@@ -77,7 +77,7 @@ impl Visitor {
             if let Some(step) = self.known_robots(&origin) {
                 return step;
             }
-            if self.must_wait() {
+            if self.asker.must_wait() {
                 return RobotsStep::Later;
             }
             let Some(reading) = self.reading(&origin) else {
@@ -88,14 +88,10 @@ impl Visitor {
             };
             let at_ms = self.shared.wall_ms();
             let asked = if reading.next.host() == url.host() {
-                self.request(&reading.next, Method::Get, &mut FirstBytes::default(), None)
+                self.ask(&reading.next, Method::Get, &mut FirstBytes::default(), None)
                     .await
             } else {
-                let seat = Rc::clone(&self.seat);
-                let mut first = FirstBytes::default();
-                let asked = self.request_as_guest(&reading.next, &mut first);
-                let asked = seat.wait_for(asked).await;
-                asked.unwrap_or_else(|given_up| Err(given_up.into()))
+                self.ask_elsewhere(&reading.next).await
             };
             match asked {
                 Ok(Asked::Answer(answer)) => {
@@ -112,6 +108,34 @@ impl Visitor {
                 }
             }
         }
+    }
+
+    /// Ask another host than the turn's own for the robots.txt that a redirect led to. That host is left alone
+    /// before and afterwards as its own turns would leave it alone: its partition's owner says how.
+    async fn ask_elsewhere(&mut self, url: &CanonicalUrl) -> Result<Asked, NetError> {
+        let shared = &self.shared;
+        let key = UrlKey::of(url, &shared.ids);
+        let owner = shared.division.part_of(key, self.partition);
+        let rest = shared.neighbours.rest_of(owner, key.host);
+        let Some(rest) = self.asker.seat.wait_for(rest).await? else {
+            // Nobody is there to answer: the crawl ends.
+            return Ok(Asked::Later);
+        };
+        let mut guest = match Asker::as_guest(&self.worker, key.host, rest, &self.asker.seat) {
+            Ok(guest) => guest,
+            Err(at_ms) => {
+                self.asker.not_before(at_ms);
+                return Ok(Asked::Later);
+            }
+        };
+        let delay_ms = rest.delay_ms.map(u64::from);
+        let asked = guest
+            .ask(url, Method::Get, &mut FirstBytes::default(), delay_ms)
+            .await;
+        if matches!(asked, Ok(Asked::Later)) {
+            self.asker.not_before(guest.pulse.not_before_ms);
+        }
+        asked
     }
 
     /// From the cache, or from the host's record.
@@ -183,7 +207,7 @@ impl Visitor {
         let mut cache = self.worker.robots.borrow_mut();
         match cache.origins.get(origin) {
             Some(State::Settled { answered_ms, .. }) => {
-                *answered_ms > 0 && *answered_ms >= self.pulse.last_ms
+                *answered_ms > 0 && *answered_ms >= self.asker.pulse.last_ms
             }
             _ => false,
         }
@@ -279,14 +303,10 @@ impl Visitor {
         let rules = Rc::new(Rules::new(robots));
         // The delay that it asks for already holds for what comes after it.
         if let Some(delay_ms) = rules.crawl_delay_ms {
-            self.pulse.not_before_ms = self
-                .pulse
-                .not_before_ms
-                .max(self.pulse.last_ms + delay_ms + 1);
-            self.pulse.delay_ms = self
-                .pulse
-                .delay_ms
-                .max(u32::try_from(delay_ms).unwrap_or(u32::MAX));
+            let pulse = &mut self.asker.pulse;
+            pulse.not_before_ms = pulse.not_before_ms.max(pulse.last_ms + delay_ms + 1);
+            let delay_ms = u32::try_from(delay_ms).unwrap_or(u32::MAX);
+            pulse.delay_ms = pulse.delay_ms.max(delay_ms);
         }
         self.worker.robots.borrow_mut().origins.insert(
             origin.to_owned(),
@@ -296,7 +316,7 @@ impl Visitor {
                 answered_ms: now_ms,
             },
         );
-        self.promise();
+        self.asker.promise();
         let archived = self.worker.bench.borrow_mut().record_plain(
             &reading.next,
             &answer.response,
@@ -315,14 +335,14 @@ impl Visitor {
     /// robots.txt could not be read, so nothing may be fetched: the host rests as after a failure, and
     /// its URLs stay due. The next try begins at the origin again.
     async fn unreachable(&mut self, origin: &str, mut reading: Reading) {
-        if !self.pulse.is_failing() {
+        if !self.asker.pulse.is_failing() {
             // The host itself answered, with a redirect to nowhere, perhaps: the tries add up all the same.
-            self.pulse.failures = reading.attempts;
-            self.pulse.failing_since_ms = reading.failing_since_ms;
-            self.back_off(Reason::RobotsUnreachable);
+            self.asker.pulse.failures = reading.attempts;
+            self.asker.pulse.failing_since_ms = reading.failing_since_ms;
+            self.asker.back_off(Reason::RobotsUnreachable);
         }
-        reading.attempts = self.pulse.failures;
-        reading.failing_since_ms = self.pulse.failing_since_ms;
+        reading.attempts = self.asker.pulse.failures;
+        reading.failing_since_ms = self.asker.pulse.failing_since_ms;
         reading.hops = 0;
         if let Ok(next) = CanonicalUrl::from_canonical(format!("{origin}/robots.txt")) {
             reading.next = next;
@@ -339,7 +359,7 @@ impl Visitor {
     async fn log_host(&mut self, robots: RobotsRecord, links: PageLinks, record: Option<Record>) {
         let entry = Entry::Host {
             host: self.turn.name.clone(),
-            pulse: self.pulse,
+            pulse: self.asker.pulse,
             robots: Some(robots),
             archive: None,
             links: links.own,

@@ -6,18 +6,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use portolan_model::{CanonicalUrl, LinkBatch, Outcome, PartitionId, Pulse, Reason, Visit};
-use portolan_net::{Connection, Method, NetError};
+use portolan_net::{BodySink, Method, NetError};
 use portolan_registry::{Due, Entry, RegistryError, Turn};
 
+use crate::asker::{Asked, Asker};
 use crate::body_watch::BodyWatch;
+use crate::budget::Claim;
 use crate::commit::{Finished, Record};
-use crate::gate::Door;
 use crate::links::PageLinks;
 use crate::metrics::Stage;
 use crate::page::{Fetched, Processed};
 use crate::pools::Seat;
-use crate::promise::Asking;
-use crate::request::Asked;
 use crate::robots::{RobotsStep, Rules};
 use crate::shared::Shared;
 use crate::worker::Worker;
@@ -29,30 +28,40 @@ const BUDGET_RETRY_MS: u64 = 50;
 pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn, seat: Seat) {
     let shared = Arc::clone(&worker.shared);
     let host = turn.host;
-    let door = Door::Host(host);
     let was_failing = turn.pulse.is_failing();
-    if let Err(at_ms) = shared.gate.enter(door, shared.now_ms()) {
-        let not_before_ms = turn.pulse.not_before_ms.max(at_ms);
-        let pulse = Pulse {
-            not_before_ms,
-            ..turn.pulse
-        };
-        worker.end_turn(slot, host, pulse, was_failing);
-        return;
-    }
-    let mut visitor = Visitor::new(Rc::clone(&worker), slot, turn, seat);
+    let asker = match Asker::in_turn(&worker, &turn, seat) {
+        Ok(asker) => asker,
+        Err(at_ms) => {
+            let pulse = Pulse {
+                not_before_ms: turn.pulse.not_before_ms.max(at_ms),
+                ..turn.pulse
+            };
+            worker.end_turn(slot, host, pulse, was_failing);
+            return;
+        }
+    };
+    let mut visitor = Visitor {
+        slot,
+        partition: worker.partition_id(slot),
+        asked: 0,
+        asker,
+        worker: Rc::clone(&worker),
+        shared: Arc::clone(&shared),
+        turn,
+    };
     if let Err(error) = visitor.work().await {
         shared.fail(error.into());
     }
-    visitor.end();
-    if let Some(connection) = visitor.connection.take() {
+    let asker = &mut visitor.asker;
+    asker.end();
+    if let Some(connection) = asker.connection.take() {
         let stay_ms = shared.politeness.keep_alive_ms();
         worker
             .parking
             .borrow_mut()
             .park(host, connection, shared.now_ms(), stay_ms);
     }
-    let pulse = visitor.pulse;
+    let pulse = asker.pulse;
     // Its place is free before the worker looks for the next turn.
     drop(visitor);
     worker.end_turn(slot, host, pulse, was_failing);
@@ -73,21 +82,10 @@ pub(crate) struct Visitor {
     slot: usize,
     pub(crate) partition: PartitionId,
     pub(crate) turn: Turn,
-    pub(crate) pulse: Pulse,
     /// Pages asked for in this turn.
     asked: u64,
-    /// The host had not failed before the last request.
-    pub(crate) was_well: bool,
-    /// The last request got no answer, but through no fault of the host's.
-    pub(crate) blameless: bool,
-    pub(crate) connection: Option<Connection>,
-    /// The host's request that is under way.
-    pub(crate) asking: Option<Asking>,
-    /// The host was asked, and no entry that was handed over tells of it.
-    pub(crate) unrecorded: bool,
-    pub(crate) is_over: bool,
-    /// What the turn takes of the worker's places.
-    pub(crate) seat: Rc<Seat>,
+    /// Holds the host's door for the turn.
+    pub(crate) asker: Asker,
 }
 
 /// Whether `limits.max_pages_per_host` lets a host go on.
@@ -99,27 +97,6 @@ enum HostBudget {
 }
 
 impl Visitor {
-    fn new(worker: Rc<Worker>, slot: usize, turn: Turn, seat: Seat) -> Self {
-        let shared = Arc::clone(&worker.shared);
-        let connection = worker.parking.borrow_mut().take(turn.host, shared.now_ms());
-        Self {
-            slot,
-            partition: worker.partition_id(slot),
-            pulse: turn.pulse,
-            asked: 0,
-            was_well: true,
-            blameless: false,
-            connection,
-            asking: None,
-            unrecorded: false,
-            is_over: false,
-            seat: Rc::new(seat),
-            worker,
-            shared,
-            turn,
-        }
-    }
-
     async fn work(&mut self) -> Result<(), RegistryError> {
         for _ in 0..self.shared.settings.limits.turn_urls {
             if self.shared.budget.is_stopping() {
@@ -130,15 +107,23 @@ impl Visitor {
                 self.worker.with(self.slot, |p| p.next_url(host))
             })?;
             let Some(due) = due else { break };
-            if self.visit(due).await == Next::Rest || self.must_wait() {
+            if self.visit(due).await == Next::Rest || self.asker.must_wait() {
                 break;
             }
         }
         Ok(())
     }
 
-    pub(crate) fn must_wait(&self) -> bool {
-        self.pulse.not_before_ms > self.shared.now_ms()
+    /// Ask the turn's own host.
+    pub(crate) async fn ask(
+        &mut self,
+        url: &CanonicalUrl,
+        method: Method,
+        sink: &mut dyn BodySink,
+        crawl_delay_ms: Option<u64>,
+    ) -> Result<Asked, NetError> {
+        self.asker.was_well = !self.asker.pulse.is_failing() || self.is_vouched_for(url.origin());
+        self.asker.ask(url, method, sink, crawl_delay_ms).await
     }
 
     async fn visit(&mut self, due: Due) -> Next {
@@ -156,7 +141,7 @@ impl Visitor {
                 return Next::Go;
             }
         }
-        let before = self.pulse;
+        let before = self.asker.pulse;
         if self.must_ask_for_control(&due, &url) {
             self.read_robots_anew(&url);
         }
@@ -164,7 +149,7 @@ impl Visitor {
             RobotsStep::Settled(rules) => {
                 if before.trouble.is_some_and(Reason::is_wish_for_rest) {
                     // Its robots.txt answers, but the host asked for fewer requests: it goes on failing.
-                    self.pulse = before.with_pause_of(&self.pulse);
+                    self.asker.pulse = before.with_pause_of(&self.asker.pulse);
                 }
                 rules
             }
@@ -180,17 +165,17 @@ impl Visitor {
             return Next::Go;
         }
         // Reading robots.txt was a request, too.
-        if self.must_wait() {
+        if self.asker.must_wait() {
             return self.put_back(due);
         }
-        if !self.shared.budget.claim() {
+        let Some(claim) = self.shared.budget.claim() else {
             return self.put_back_for_now(due);
-        }
-        self.fetch(due, &url, &rules).await
+        };
+        self.fetch(due, &url, &rules, claim).await
     }
 
-    /// Ask for the page and hand over what came of it. The budget's claim is settled here.
-    async fn fetch(&mut self, due: Due, url: &CanonicalUrl, rules: &Rules) -> Next {
+    /// Ask for the page and hand over what came of it. The claim is given back unless a document came.
+    async fn fetch(&mut self, due: Due, url: &CanonicalUrl, rules: &Rules, claim: Claim) -> Next {
         let at_ms = self.shared.wall_ms();
         self.asked += 1;
         let mut watch = BodyWatch::new(&self.shared);
@@ -201,34 +186,30 @@ impl Visitor {
             .wants_head_first(&self.shared.settings, url, due.doc)
         {
             match self
-                .request(url, Method::Head, &mut watch, rules.crawl_delay_ms)
+                .ask(url, Method::Head, &mut watch, rules.crawl_delay_ms)
                 .await
             {
                 Ok(Asked::Answer(_)) if watch.refused.is_none() => {
                     self.worker.bench.borrow_mut().head_was_fine(due.doc);
-                    if self.must_wait() {
-                        self.shared.budget.give_back();
+                    if self.asker.must_wait() {
                         return self.put_back(due);
                     }
                 }
                 Ok(Asked::Answer(_)) => {
-                    self.shared.budget.give_back();
+                    drop(claim);
                     let reason = watch.refused.unwrap_or(Reason::ContentType);
                     self.settle(due, Outcome::Excluded(reason)).await;
                     return Next::Go;
                 }
-                Ok(Asked::Later) => {
-                    self.shared.budget.give_back();
-                    return self.put_back(due);
-                }
+                Ok(Asked::Later) => return self.put_back(due),
                 Err(error) => {
-                    self.shared.budget.give_back();
+                    drop(claim);
                     return self.fail(due, &error).await;
                 }
             }
         }
         match self
-            .request(url, Method::Get, &mut watch, rules.crawl_delay_ms)
+            .ask(url, Method::Get, &mut watch, rules.crawl_delay_ms)
             .await
         {
             Ok(Asked::Answer(answer)) => {
@@ -239,7 +220,7 @@ impl Visitor {
                     at_ms,
                     ip: answer.peer,
                     refused: watch.refused,
-                    host_was_well: self.was_well,
+                    host_was_well: self.asker.was_well,
                 };
                 let begun = Instant::now();
                 let processed =
@@ -252,18 +233,17 @@ impl Visitor {
                     let metrics = &self.shared.metrics;
                     metrics.add(&metrics.settled, 1);
                 }
-                if !processed.visit.is_document() {
-                    self.shared.budget.give_back();
+                if processed.visit.is_document() {
+                    claim.spend();
+                } else {
+                    drop(claim);
                 }
                 self.finish(due.url, processed).await;
                 Next::Go
             }
-            Ok(Asked::Later) => {
-                self.shared.budget.give_back();
-                self.put_back(due)
-            }
+            Ok(Asked::Later) => self.put_back(due),
             Err(error) => {
-                self.shared.budget.give_back();
+                drop(claim);
                 self.fail(due, &error).await
             }
         }
@@ -276,7 +256,7 @@ impl Visitor {
         const FAILURES: u16 = 2;
         let is_last = due.attempts.saturating_add(1) >= self.shared.settings.limits.max_attempts;
         let is_either = matches!(
-            self.pulse.trouble,
+            self.asker.pulse.trouble,
             Some(
                 Reason::Timeout
                     | Reason::BrokenHttp
@@ -284,8 +264,8 @@ impl Visitor {
                     | Reason::HttpServerError
             )
         );
-        self.pulse.is_failing()
-            && (is_last || (is_either && self.pulse.failures >= FAILURES))
+        self.asker.pulse.is_failing()
+            && (is_last || (is_either && self.asker.pulse.failures >= FAILURES))
             && !self.is_vouched_for(url.origin())
     }
 
@@ -306,7 +286,7 @@ impl Visitor {
     /// What is under way may use a budget up, or give some of it back.
     fn put_back_for_now(&mut self, due: Due) -> Next {
         let soon_ms = self.shared.now_ms() + BUDGET_RETRY_MS;
-        self.pulse.not_before_ms = self.pulse.not_before_ms.max(soon_ms);
+        self.asker.not_before(soon_ms);
         self.put_back(due)
     }
 
@@ -324,9 +304,9 @@ impl Visitor {
         let reason = error.reason();
         if matches!(reason, Reason::PrivateAddress | Reason::Port) {
             self.settle(due, Outcome::Excluded(reason)).await;
-        } else if self.blameless || reason.is_before_asking() {
+        } else if self.asker.blameless || reason.is_before_asking() {
             return self.leave_due(due).await;
-        } else if self.was_well
+        } else if self.asker.was_well
             && due.attempts.saturating_add(1) >= self.shared.settings.limits.max_attempts
         {
             self.settle(due, Outcome::Failed(reason)).await;
@@ -338,7 +318,7 @@ impl Visitor {
 
     /// The URL was not asked for; its host may have failed, which is logged.
     async fn leave_due(&mut self, due: Due) -> Next {
-        if !self.blameless {
+        if !self.asker.blameless {
             self.log_pulse().await;
         }
         self.put_back(due)
@@ -348,7 +328,7 @@ impl Visitor {
     pub(crate) async fn log_pulse(&mut self) {
         let entry = Entry::Host {
             host: self.turn.name.clone(),
-            pulse: self.pulse,
+            pulse: self.asker.pulse,
             robots: None,
             archive: None,
             links: LinkBatch::default(),
@@ -383,7 +363,7 @@ impl Visitor {
         let entry = Entry::Visit {
             url,
             visit,
-            pulse: self.pulse,
+            pulse: self.asker.pulse,
             links: links.own,
             forwards: links.forwards,
             targets: links.targets,
@@ -403,7 +383,8 @@ impl Visitor {
             record,
             room: None,
         };
-        self.seat.hand_over(self.shared.hand_over(finished)).await;
-        self.unrecorded = false;
+        let handed_over = self.shared.hand_over(finished);
+        self.asker.seat.hand_over(handed_over).await;
+        self.asker.unrecorded = false;
     }
 }

@@ -1,21 +1,28 @@
-//! One request of a turn: on the host's connection, with its address's door held, and what it means
-//! for the host's next one.
+//! The one way to ask a host for anything: a page, its head, a robots.txt, in the host's own turn or as a
+//! guest of a host that another turn's robots.txt redirects to.
+//!
+//! An `Asker` exists while the host's door is held. It resolves the name, holds the door of the address, keeps
+//! the connection, and after each request sets how long the host is left alone (`pulse`). What the asker has
+//! not told to an entry is noted when it goes, also when it is dropped half-way (`promise.rs`).
 
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use portolan_model::{CanonicalUrl, Pulse, Reason};
+use portolan_model::{CanonicalUrl, HostId, Pulse, Reason};
 use portolan_net::{
     BodySink, Connection, Head, Method, NetError, Origin, Request, Resolved, Response, Scheme,
 };
+use portolan_registry::{Rest, Turn};
 
 use crate::address::AddressDoor;
+use crate::gate::Door;
 use crate::politeness::Mood;
-use crate::pools::SeatedSink;
+use crate::pools::{Seat, SeatedSink};
 use crate::promise::{Asking, Heed};
 use crate::retry_after;
-use crate::turn::Visitor;
+use crate::shared::Shared;
+use crate::worker::Worker;
 
 /// A host is left alone this long when this machine or its network could not ask it.
 const EXHAUSTED_REST_MS: u64 = 1_000;
@@ -33,9 +40,94 @@ pub(crate) struct Answer {
     pub(crate) peer: IpAddr,
 }
 
-impl Visitor {
-    /// One request on the host's connection, with its address's door held. Sets the pulse.
-    pub(crate) async fn request(
+/// Holds a host's door, asks, and leaves the host alone afterwards.
+pub(crate) struct Asker {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) host: HostId,
+    /// How the host is, and when it may be asked again.
+    pub(crate) pulse: Pulse,
+    /// The host had not failed before the last request. Whoever asks says so first.
+    pub(crate) was_well: bool,
+    /// The last request got no answer, but through no fault of the host's.
+    pub(crate) blameless: bool,
+    pub(crate) connection: Option<Connection>,
+    /// The request that is under way.
+    pub(crate) asking: Option<Asking>,
+    /// The host was asked, and no entry that was handed over tells of it.
+    pub(crate) unrecorded: bool,
+    /// After a crash the host is left alone for this time in any case.
+    pub(crate) sure_pause_ms: u64,
+    pub(crate) is_over: bool,
+    /// What the turn takes of the worker's places.
+    pub(crate) seat: Rc<Seat>,
+}
+
+impl Asker {
+    /// For the host's own turn. `Err`: the door is shut until then.
+    pub(crate) fn in_turn(worker: &Rc<Worker>, turn: &Turn, seat: Seat) -> Result<Self, u64> {
+        let shared = Arc::clone(&worker.shared);
+        let now_ms = shared.now_ms();
+        shared.gate.enter(Door::Host(turn.host), now_ms)?;
+        let unknown_ms = shared.politeness.unknown_delay_ms();
+        Ok(Self {
+            host: turn.host,
+            pulse: turn.pulse,
+            was_well: true,
+            blameless: false,
+            connection: worker.parking.borrow_mut().take(turn.host, now_ms),
+            asking: None,
+            unrecorded: false,
+            sure_pause_ms: u64::from(turn.recorded_delay_ms.unwrap_or(unknown_ms)),
+            is_over: false,
+            seat: Rc::new(seat),
+            worker: Rc::clone(worker),
+            shared,
+        })
+    }
+
+    /// For a request outside of the host's turns, which is followed by the pause that the host's own requests
+    /// are followed by. `Err`: the host is to be left alone until then.
+    pub(crate) fn as_guest(
+        worker: &Rc<Worker>,
+        host: HostId,
+        rest: Rest,
+        seat: &Rc<Seat>,
+    ) -> Result<Self, u64> {
+        let shared = Arc::clone(&worker.shared);
+        let now_ms = shared.now_ms();
+        shared.gate.enter_as_guest(Door::Host(host), now_ms)?;
+        let asker = Self {
+            host,
+            pulse: Pulse {
+                not_before_ms: rest.not_before_ms,
+                ..Pulse::default()
+            },
+            was_well: true,
+            blameless: false,
+            connection: None,
+            asking: None,
+            unrecorded: false,
+            // No entry will tell of the request, so every pause is noted.
+            sure_pause_ms: 0,
+            is_over: false,
+            seat: Rc::clone(seat),
+            worker: Rc::clone(worker),
+            shared,
+        };
+        if rest.not_before_ms > now_ms {
+            return Err(rest.not_before_ms);
+        }
+        Ok(asker)
+    }
+
+    pub(crate) fn must_wait(&self) -> bool {
+        self.pulse.not_before_ms > self.shared.now_ms()
+    }
+
+    /// One request on the host's connection, with its address's door held. Sets the pulse: the host is left
+    /// alone for at least `crawl_delay_ms`.
+    pub(crate) async fn ask(
         &mut self,
         url: &CanonicalUrl,
         method: Method,
@@ -43,7 +135,6 @@ impl Visitor {
         crawl_delay_ms: Option<u64>,
     ) -> Result<Asked, NetError> {
         let shared = Arc::clone(&self.shared);
-        self.was_well = !self.pulse.is_failing() || self.is_vouched_for(url.origin());
         let origin = origin_of(url);
         let kept = self
             .connection
@@ -72,7 +163,8 @@ impl Visitor {
             Ok(door) => door,
             Err(at_ms) => {
                 self.connection = kept;
-                return Ok(self.later(at_ms));
+                self.not_before(at_ms);
+                return Ok(Asked::Later);
             }
         };
         let begun_ms = shared.now_ms();
@@ -87,8 +179,8 @@ impl Visitor {
         let mut heed = Heed {
             sink,
             shared: &shared,
-            host: self.turn.host,
-            sure_pause_ms: self.sure_pause_ms(),
+            host: self.host,
+            sure_pause_ms: self.sure_pause_ms,
         };
         let seat = Rc::clone(&self.seat);
         let mut sink = SeatedSink {
@@ -119,7 +211,7 @@ impl Visitor {
                 shared
                     .metrics
                     .add(&shared.metrics.wire_bytes, answer.response.wire_bytes);
-                shared.network.answered(self.turn.host, now_ms);
+                shared.network.answered(self.host, now_ms);
                 let mood = mood_of(&answer.response.head, shared.wall_ms());
                 self.rest(now_ms, took_ms, crawl_delay_ms, mood);
             }
@@ -153,11 +245,11 @@ impl Visitor {
         if error.is_our_own() {
             self.blameless = true;
             self.worker.exhausted(now_ms);
-            self.pulse.not_before_ms = self.pulse.not_before_ms.max(now_ms + EXHAUSTED_REST_MS);
+            self.not_before(now_ms + EXHAUSTED_REST_MS);
             return;
         }
         let was_well = self.was_well && self.pulse.last_ms > 0;
-        if shared.network.failed(self.turn.host, was_well, now_ms) {
+        if shared.network.failed(self.host, was_well, now_ms) {
             self.blameless = true;
             let before = self.pulse;
             self.rest(now_ms, took_ms, crawl_delay_ms, Mood::Content);
@@ -179,10 +271,16 @@ impl Visitor {
         self.rest(self.shared.now_ms(), took_ms, crawl_delay_ms, mood);
     }
 
-    /// Nothing was asked: come back at `at_ms`.
-    pub(crate) fn later(&mut self, at_ms: u64) -> Asked {
+    /// Leave the host alone as after a failure. What it asked for stays.
+    pub(crate) fn back_off(&mut self, trouble: Reason) {
+        let asked_ms = self.pulse.not_before_ms;
+        self.strained(trouble, None, 0);
+        self.not_before(asked_ms);
+    }
+
+    /// Nothing is asked of the host before `at_ms`.
+    pub(crate) fn not_before(&mut self, at_ms: u64) {
         self.pulse.not_before_ms = self.pulse.not_before_ms.max(at_ms);
-        Asked::Later
     }
 
     /// Send the request, on a new connection if there is none or the kept one had ended unnoticed.
@@ -221,16 +319,9 @@ impl Visitor {
         }
         Answer { response, peer }
     }
-
-    /// Leave the host alone as after a failure. What it asked for stays.
-    pub(crate) fn back_off(&mut self, trouble: Reason) {
-        let asked_ms = self.pulse.not_before_ms;
-        self.strained(trouble, None, 0);
-        self.pulse.not_before_ms = self.pulse.not_before_ms.max(asked_ms);
-    }
 }
 
-pub(crate) fn origin_of(url: &CanonicalUrl) -> Origin {
+fn origin_of(url: &CanonicalUrl) -> Origin {
     let scheme = if url.is_https() {
         Scheme::Https
     } else {
