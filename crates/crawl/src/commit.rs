@@ -233,7 +233,7 @@ impl Archivist {
                 visit.archive = Some(position);
             }
             Entry::Host { archive, .. } => *archive = Some(self.warc.append(&built)?),
-            Entry::Links { .. } | Entry::Again { .. } => {}
+            Entry::Links { .. } | Entry::Again { .. } | Entry::Judged { .. } => {}
         }
         Ok(())
     }

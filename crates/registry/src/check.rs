@@ -247,7 +247,7 @@ fn read_log(dir: &Path, manifest: &Manifest, partitions: usize) -> Result<LogFou
             }
             Entry::Visit { visit, .. } => visit.archive.iter().for_each(|at| stats.archived(at)),
             Entry::Host { archive, .. } => archive.iter().for_each(|at| stats.archived(at)),
-            Entry::Links { source: None, .. } | Entry::Again { .. } => {}
+            Entry::Links { source: None, .. } | Entry::Again { .. } | Entry::Judged { .. } => {}
         }
     }
     let end = log.end();

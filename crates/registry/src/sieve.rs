@@ -252,6 +252,8 @@ pub(crate) enum Act {
     Visit { outcome: Outcome, at: u64 },
     /// It failed or was excluded, and is to be tried again.
     Again,
+    /// What other settings say of it; see `Entry::Judged`.
+    Judge { verdict: Verdict, vote: u32 },
 }
 
 /// Operations on URLs that were not in RAM, in order.

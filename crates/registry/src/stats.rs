@@ -28,6 +28,9 @@ pub struct Stats {
     /// Documents with more links than are taken, and how many links of theirs were left out.
     pub pages_over_links: u64,
     pub links_left_out: u64,
+    /// URLs that became due because settings changed, and due ones that were taken out of their queues.
+    pub judged_due: u64,
+    pub judged_out: u64,
     /// Answers by hundreds of their status; 0 is none.
     pub by_status_class: [u64; 6],
     /// URLs by the reason that they are not due or visited, indexed by the reason's number.
@@ -53,6 +56,8 @@ impl Default for Stats {
             body_bytes: 0,
             pages_over_links: 0,
             links_left_out: 0,
+            judged_due: 0,
+            judged_out: 0,
             by_status_class: [0; 6],
             by_reason: vec![0; REASONS],
             archive_files: Vec::new(),
@@ -186,6 +191,8 @@ impl Stats {
             &mut self.body_bytes,
             &mut self.pages_over_links,
             &mut self.links_left_out,
+            &mut self.judged_due,
+            &mut self.judged_out,
         ];
         numbers.extend(&mut self.by_status_class);
         numbers.extend(&mut self.by_reason);

@@ -42,12 +42,18 @@ pub enum Entry {
     /// URLs that failed or were excluded become due again, as if they had never been tried. URLs
     /// that are due, visited or unknown are left as they are.
     Again { urls: Vec<String> },
+    /// Verdicts by other settings than before. Without `links.from()` they are on URLs that are known: what was
+    /// excluded becomes due, or keeps out for another reason; what is due is taken out, or moves. With it they are
+    /// links of an archived page that was read again: what is unknown becomes known, an access condition is lifted
+    /// where they lift it, and nothing else changes. Either way it may be folded twice, and no link counts twice.
+    Judged { links: LinkBatch },
 }
 
 const LINKS: u8 = 1;
 const VISIT: u8 = 2;
 const HOST: u8 = 3;
 const AGAIN: u8 = 4;
+const JUDGED: u8 = 5;
 
 /// What an entry without links has.
 static NO_LINKS: std::sync::LazyLock<LinkBatch> = std::sync::LazyLock::new(LinkBatch::default);
@@ -56,9 +62,10 @@ impl Entry {
     /// The links for the entry's own partition.
     pub fn links(&self) -> &LinkBatch {
         match self {
-            Entry::Links { links, .. } | Entry::Visit { links, .. } | Entry::Host { links, .. } => {
-                links
-            }
+            Entry::Links { links, .. }
+            | Entry::Visit { links, .. }
+            | Entry::Host { links, .. }
+            | Entry::Judged { links } => links,
             Entry::Again { .. } => &NO_LINKS,
         }
     }
@@ -69,14 +76,14 @@ impl Entry {
             Entry::Visit { forwards, .. } | Entry::Host { forwards, .. } => {
                 std::mem::take(forwards)
             }
-            Entry::Links { .. } | Entry::Again { .. } => Vec::new(),
+            Entry::Links { .. } | Entry::Again { .. } | Entry::Judged { .. } => Vec::new(),
         }
     }
 
     /// About how many bytes of log it takes.
     pub(crate) fn size_hint(&self) -> u64 {
         let bytes = match self {
-            Entry::Links { links, .. } => 32 + links.bytes(),
+            Entry::Links { links, .. } | Entry::Judged { links } => 32 + links.bytes(),
             Entry::Visit {
                 url,
                 links,
@@ -101,7 +108,7 @@ impl Entry {
     pub fn ram_bytes(&self) -> u64 {
         let forwards: &[(PartitionId, LinkBatch)] = match self {
             Entry::Visit { forwards, .. } | Entry::Host { forwards, .. } => forwards,
-            Entry::Links { .. } | Entry::Again { .. } => &[],
+            Entry::Links { .. } | Entry::Again { .. } | Entry::Judged { .. } => &[],
         };
         let forwards = forwards.iter().map(|(_, links)| links.ram_bytes());
         let docs = self.links().ram_bytes() - self.links().bytes();
@@ -170,6 +177,10 @@ impl Entry {
                     put_bytes(out, url.as_bytes());
                 }
             }
+            Entry::Judged { links } => {
+                out.push(JUDGED);
+                put_batch(out, links);
+            }
         }
     }
 
@@ -219,6 +230,9 @@ impl Entry {
                     let count: usize = reader.narrow()?;
                     (0..count).map(|_| reader.string()).collect::<Option<_>>()?
                 },
+            },
+            JUDGED => Entry::Judged {
+                links: read_batch(reader)?,
             },
             _ => return None,
         };

@@ -61,6 +61,30 @@ impl Partition {
                 self.fold_links(links, docs)
             }
             Entry::Again { urls } => urls.iter().try_for_each(|url| self.fold_again(url)),
+            Entry::Judged { links } => self.fold_judged(links, docs),
+        }
+    }
+
+    /// What an act on the URL of a link needs to know of the link.
+    #[inline]
+    pub(super) fn op<'l>(
+        &self,
+        link: &Link<'l>,
+        doc: u64,
+        from: Option<DocId>,
+        act: Act,
+    ) -> Op<'l> {
+        Op {
+            doc,
+            arrival: self.arrivals,
+            url: link.url,
+            finding: Finding {
+                kind: link.kind,
+                depth: link.depth,
+                hops: link.hops,
+                from,
+            },
+            act,
         }
     }
 
@@ -102,21 +126,11 @@ impl Partition {
             self.seeds
                 .append(|out| put_piece(out, url.len() as u64, url))?;
         }
-        let op = Op {
-            doc,
-            arrival: self.arrivals,
-            url: link.url,
-            finding: Finding {
-                kind: link.kind,
-                depth: link.depth,
-                hops: link.hops,
-                from: batch.from(),
-            },
-            act: Act::Observe {
-                verdict: link.verdict,
-                vote: batch.vote(),
-            },
+        let act = Act::Observe {
+            verdict: link.verdict,
+            vote: batch.vote(),
         };
+        let op = self.op(link, doc, batch.from(), act);
         self.act_or_wait(&op)
     }
 
@@ -173,7 +187,7 @@ impl Partition {
     }
 
     /// Not asked for a link to a URL in RAM, which are most, unless it moves in its queue.
-    fn host_of<'u>(&mut self, url: &'u str) -> Host<'u> {
+    pub(super) fn host_of<'u>(&mut self, url: &'u str) -> Host<'u> {
         let name = host_name(url);
         if self.last_host.0 != name {
             self.last_host.0.clear();
@@ -186,7 +200,7 @@ impl Partition {
 
     /// Acts at once if the URL's record is in RAM, or surely nowhere; else it waits to be looked up
     /// together with others.
-    fn act_or_wait(&mut self, op: &Op<'_>) -> Result<()> {
+    pub(super) fn act_or_wait(&mut self, op: &Op<'_>) -> Result<()> {
         if self.act(op, true)? {
             return Ok(());
         }
@@ -264,14 +278,23 @@ impl Partition {
                     self.settle_visit(op, host, Some(before), after)?;
                 }
             }
+            Act::Judge { verdict, .. } => {
+                let before = slot.record();
+                self.judge(op, before, verdict)?;
+            }
         }
         Ok(true)
     }
 
     /// A URL that was not known.
     fn admit(&mut self, op: &Op<'_>) -> Result<()> {
-        if matches!(op.act, Act::Again) {
-            // Only what is known can be tried again.
+        let is_old = match op.act {
+            Act::Again => true,
+            Act::Judge { .. } => op.finding.from.is_none(),
+            Act::Observe { .. } | Act::Visit { .. } => false,
+        };
+        if is_old {
+            // Only what is known can be tried again, or judged again.
             return Ok(());
         }
         let host = self.host_of(op.url);
@@ -279,21 +302,11 @@ impl Partition {
         let mut record = Record::new(host.id, op.arrival, text);
         self.stats.known += 1;
         match op.act {
-            Act::Observe { verdict, vote } => {
-                match verdict {
-                    Verdict::Crawl { priority } => record.priority = priority,
-                    Verdict::Exclude(reason) => {
-                        (record.state, record.reason) = (State::Excluded, reason as u8);
-                    }
-                }
-                record.observe(self.order, host.id, vote);
-                self.sieve.insert_new(op.doc, &record);
-                self.stats.enter(record.state, record.reason);
-                if record.state == State::Due {
-                    self.count_due(host, 1);
-                    self.enqueue(op.doc, host, record)?;
-                }
-                Ok(())
+            Act::Observe { verdict, vote } => self.admit_link(op, host, record, (verdict, vote)),
+            Act::Judge { verdict, vote } => {
+                let is_due = matches!(verdict, Verdict::Crawl { .. });
+                self.stats.judged_due += u64::from(is_due);
+                self.admit_link(op, host, record, (verdict, vote))
             }
             Act::Visit { outcome, at } => {
                 (record.state, record.reason) = Record::after(outcome);
@@ -306,8 +319,31 @@ impl Partition {
         }
     }
 
+    fn admit_link(
+        &mut self,
+        op: &Op<'_>,
+        host: Host<'_>,
+        mut record: Record,
+        (verdict, vote): (Verdict, u32),
+    ) -> Result<()> {
+        match verdict {
+            Verdict::Crawl { priority } => record.priority = priority,
+            Verdict::Exclude(reason) => {
+                (record.state, record.reason) = (State::Excluded, reason as u8);
+            }
+        }
+        record.observe(self.order, host.id, vote);
+        self.sieve.insert_new(op.doc, &record);
+        self.stats.enter(record.state, record.reason);
+        if record.state == State::Due {
+            self.count_due(host, 1);
+            self.enqueue(op.doc, host, record)?;
+        }
+        Ok(())
+    }
+
     /// An access condition that excluded the URL does not hold for this link.
-    fn lift(&mut self, op: &Op<'_>, record: Record, priority: i8) -> Result<()> {
+    pub(super) fn lift(&mut self, op: &Op<'_>, record: Record, priority: i8) -> Result<()> {
         let (_, first) = self.texts.read(record.text, op.doc)?;
         let finding = Finding {
             depth: op.finding.depth.min(first.depth),
@@ -330,7 +366,7 @@ impl Partition {
     }
 
     /// Its class is another one now.
-    fn raise(&mut self, op: &Op<'_>, record: Record) -> Result<()> {
+    pub(super) fn raise(&mut self, op: &Op<'_>, record: Record) -> Result<()> {
         match self.in_flight.get_mut(&op.doc) {
             // It comes back to the frontier, if at all, at its new place.
             Some(taken) => {
@@ -365,7 +401,7 @@ impl Partition {
         Ok(())
     }
 
-    fn count_due(&mut self, host: Host<'_>, by: i64) {
+    pub(super) fn count_due(&mut self, host: Host<'_>, by: i64) {
         if by != 0 {
             let counts: &mut HostCounts = &mut self.hosts.news_of(host.id, host.name).counts;
             counts.due += by;
@@ -385,7 +421,7 @@ impl Partition {
 
 /// The host that a URL names.
 #[derive(Clone, Copy)]
-struct Host<'u> {
+pub(super) struct Host<'u> {
     id: u64,
     name: &'u str,
 }

@@ -1,9 +1,10 @@
-//! One partition: a deterministic fold of its log (`fold`), turns for whoever crawls it (`turns`),
+//! One partition: a deterministic fold of its log (`fold`, `judged`), turns for whoever crawls it (`turns`),
 //! lookups of what is not in RAM (`joins`), and the work of getting all to disk (`upkeep`, `compaction`).
 
 mod compaction;
 mod fold;
 mod joins;
+mod judged;
 mod turns;
 mod upkeep;
 

@@ -137,6 +137,7 @@ impl ModelPartition {
                 self.fold_links(links);
             }
             Entry::Again { urls } => urls.iter().for_each(|url| self.fold_again(url)),
+            Entry::Judged { links } => self.fold_judged(links),
         }
     }
 
@@ -244,6 +245,57 @@ impl ModelPartition {
         {
             (known.state, known.reason) = (State::Due, None);
             (known.attempts, known.arrival) = (0, arrival);
+        }
+    }
+
+    /// Links of a page that was read again are as new ones, but count no URL twice. Without a page, what is known is
+    /// judged anew.
+    fn fold_judged(&mut self, links: &LinkBatch) {
+        for link in links.iter() {
+            let doc = Identities::PUBLIC.doc(link.url).0;
+            let known = self.urls.get_mut(&doc);
+            let as_link = match (&known, links.from()) {
+                (None, None) => None,
+                (None, Some(_)) => Some(true),
+                (Some(known), Some(_)) => {
+                    let liftable = known.reason.is_some_and(|reason| (reason as u8) < 32);
+                    let crawl = matches!(link.verdict, Verdict::Crawl { .. });
+                    Some(known.state == State::Excluded && liftable && crawl)
+                }
+                (Some(_), None) => Some(false),
+            };
+            let mut one = LinkBatch::new(links.from());
+            one.set_vote(links.vote());
+            one.push(link);
+            match (as_link, known) {
+                (Some(true), known) => {
+                    let before = known.map(|known| (known.count, known.score));
+                    self.fold_links(&one);
+                    if let (Some(before), Some(known)) = (before, self.urls.get_mut(&doc)) {
+                        (known.count, known.score) = before;
+                    }
+                    continue;
+                }
+                (Some(false), Some(known)) if links.from().is_none() => {
+                    match (known.state, link.verdict) {
+                        (State::Due, Verdict::Crawl { priority }) => known.priority = priority,
+                        (State::Due | State::Excluded, Verdict::Exclude(reason)) => {
+                            if known.state == State::Due {
+                                (known.priority, known.attempts) = (0, 0);
+                            }
+                            (known.state, known.reason) = (State::Excluded, Some(reason));
+                        }
+                        (State::Excluded, Verdict::Crawl { priority }) => {
+                            (known.state, known.reason) = (State::Due, None);
+                            (known.attempts, known.priority) = (0, priority);
+                            known.arrival = self.arrivals + 1;
+                        }
+                        (State::Visited | State::Failed, _) => {}
+                    }
+                }
+                _ => {}
+            }
+            self.arrivals += 1;
         }
     }
 
@@ -452,6 +504,33 @@ impl Web {
         let others: Vec<String> = others.filter(|url| home(url) == at).collect();
         let urls = std::iter::once(first).chain(others).collect();
         (at, Entry::Again { urls })
+    }
+
+    /// Some URLs of one partition, known or not, by other settings; or links of a page that is read again.
+    pub fn judged(&mut self) -> (PartitionId, Entry) {
+        let from = self.random.one_in(2).then(|| DocId(self.random.next()));
+        let first = self.url();
+        let at = home(&first);
+        let mut links = LinkBatch::new(from);
+        links.set_vote(self.random.below(1 << 20) as u32);
+        for url in std::iter::once(first).chain((0..10).map(|_| self.url()).collect::<Vec<_>>()) {
+            if home(&url) == at {
+                let verdict = match self.random.below(4) {
+                    0 => Verdict::Exclude(Reason::OutOfScope),
+                    1 => Verdict::Exclude(Reason::ExcludeRule),
+                    2 => Verdict::Crawl { priority: 0 },
+                    _ => Verdict::Crawl { priority: 2 },
+                };
+                links.push(Link {
+                    url: &url,
+                    kind: LinkKind::Embed,
+                    depth: self.random.below(9) as u16,
+                    hops: 0,
+                    verdict,
+                });
+            }
+        }
+        (at, Entry::Judged { links })
     }
 
     pub fn visit(&mut self, url: &str, pulse: Pulse) -> (PartitionId, Entry) {
