@@ -94,7 +94,12 @@ impl Crawl {
         let text = directory::remembered_settings(dir)?;
         let path = dir.join(SETTINGS_FILE);
         Settings::with_overrides(&text)
-            .map_err(|e| CrawlError::Input(format!("{}: {e}", path.display())))
+            .map_err(|e| CrawlError::Input(e.in_file(&path.display().to_string())))
+    }
+
+    /// Every seed that the crawl in `dir` was ever given.
+    pub fn seeds(dir: &Path) -> Result<Vec<CanonicalUrl>, CrawlError> {
+        directory::remembered_seeds(dir)
     }
 
     /// Is a process at work in `dir`?

@@ -2,6 +2,11 @@
 //! hold. Defaults are not here but in `default.toml`, the one file that ships them.
 
 mod check;
+mod file;
+mod nearest;
+
+use std::fmt;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -233,34 +238,78 @@ pub struct RegistrySettings {
     pub keep_log: bool,
 }
 
-/// A settings file that cannot be used, in one sentence.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct SettingsError(pub String);
+/// Settings that cannot be used, in one sentence.
+#[derive(Debug)]
+pub struct SettingsError {
+    sentence: String,
+    /// The setting that is wrong, if it is one that there is.
+    setting: Option<String>,
+    /// Line and column in the settings file, from 1.
+    place: Option<(usize, usize)>,
+}
+
+impl SettingsError {
+    fn plain(sentence: &str) -> Self {
+        Self {
+            sentence: sentence.to_owned(),
+            setting: None,
+            place: None,
+        }
+    }
+
+    /// A sentence that begins with the setting's name: "limits.threads must be at most 1024".
+    fn of(setting: &str, what: &str) -> Self {
+        Self::about(setting, &format!("{setting} {what}"))
+    }
+
+    /// A whole sentence about a setting.
+    fn about(setting: &str, sentence: &str) -> Self {
+        Self {
+            setting: Some(setting.to_owned()),
+            ..Self::plain(sentence)
+        }
+    }
+
+    /// With the place in `text` where `span` begins.
+    fn at(self, text: &str, span: Option<Range<usize>>) -> Self {
+        let place = span.and_then(|span| {
+            let before = text.get(..span.start)?;
+            let line = before.rsplit('\n').next().unwrap_or_default();
+            Some((before.matches('\n').count() + 1, line.chars().count() + 1))
+        });
+        Self { place, ..self }
+    }
+
+    /// The sentence, with the name of the file that the settings were read from.
+    pub fn in_file(&self, name: &str) -> String {
+        match self.place {
+            Some(_) => format!("{name} {self}"),
+            None => format!("{name}: {self}"),
+        }
+    }
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((line, column)) = self.place {
+            write!(f, "line {line}, column {column}: ")?;
+        }
+        f.write_str(&self.sentence)
+    }
+}
+
+impl std::error::Error for SettingsError {}
 
 impl Settings {
     /// The defaults, with what `overrides` (a settings file's text) says instead.
     pub fn with_overrides(overrides: &str) -> Result<Self, SettingsError> {
-        let table: toml::Table = DEFAULT_TOML
-            .parse()
-            .map_err(|e| SettingsError(format!("default.toml: {e}")))?;
-        Self::overlaid(table, overrides)
+        file::overlaid(DEFAULT_TOML, overrides)
     }
 
     /// These settings, with what `overrides` says instead.
     pub fn changed_by(&self, overrides: &str) -> Result<Self, SettingsError> {
-        let table = toml::Table::try_from(self).map_err(|e| SettingsError(e.to_string()))?;
-        Self::overlaid(table, overrides)
-    }
-
-    fn overlaid(mut table: toml::Table, overrides: &str) -> Result<Self, SettingsError> {
-        let wanted: toml::Table = overrides.parse().map_err(|e| SettingsError(one_line(&e)))?;
-        overlay(&mut table, wanted, "")?;
-        let settings: Settings = table
-            .try_into()
-            .map_err(|e: toml::de::Error| SettingsError(one_line(&e)))?;
-        settings.check()?;
-        Ok(settings)
+        let text = toml::to_string(self).map_err(|e| SettingsError::plain(&e.to_string()))?;
+        file::overlaid(&text, overrides)
     }
 
     /// The User-Agent header: the product, its version, and how to reach whoever runs it.
@@ -280,64 +329,6 @@ impl Default for Settings {
     fn default() -> Self {
         // The shipped file is checked by a test; a program whose own defaults don't parse can't run.
         Self::with_overrides("").expect("default.toml is valid")
-    }
-}
-
-fn overlay(base: &mut toml::Table, over: toml::Table, path: &str) -> Result<(), SettingsError> {
-    for (key, value) in over {
-        let name = if path.is_empty() {
-            key.clone()
-        } else {
-            format!("{path}.{key}")
-        };
-        match (base.get_mut(&key), value) {
-            (Some(toml::Value::Table(inner)), toml::Value::Table(over)) => {
-                overlay(inner, over, &name)?;
-            }
-            (Some(toml::Value::Float(slot)), toml::Value::Integer(number)) => *slot = number as f64,
-            (Some(slot), value) => {
-                if std::mem::discriminant(slot) != std::mem::discriminant(&value) {
-                    return Err(SettingsError(format!(
-                        "{name} should be {}, not {}; 'portolan config' shows every setting",
-                        article(slot.type_str()),
-                        article(value.type_str()),
-                    )));
-                }
-                *slot = value;
-            }
-            (None, _) => {
-                return Err(SettingsError(format!(
-                    "there is no setting '{name}'; 'portolan config' lists them all"
-                )));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn article(type_name: &str) -> String {
-    let an = matches!(
-        type_name.as_bytes().first(),
-        Some(b'a' | b'e' | b'i' | b'o' | b'u')
-    );
-    format!("{} {type_name}", if an { "an" } else { "a" })
-}
-
-/// A TOML error without its drawing of the line: the place and the reason are enough.
-fn one_line(error: &toml::de::Error) -> String {
-    let text = error.to_string();
-    let mut lines = text
-        .lines()
-        .filter(|l| !l.trim_start().starts_with('|') && !l.contains(" | "));
-    let place = lines
-        .next()
-        .unwrap_or_default()
-        .replace("TOML parse error at ", "");
-    let reason = lines.collect::<Vec<_>>().join(" ");
-    if reason.is_empty() {
-        place
-    } else {
-        format!("{place}: {}", reason.trim())
     }
 }
 
@@ -382,10 +373,6 @@ mod tests {
             Err(error) => error.to_string(),
         };
         assert!(wrong("[politeness]\ndelay = 3").contains("politeness.delay"));
-        assert!(
-            wrong("[politeness]\ndelay_ms = \"3\"")
-                .contains("politeness.delay_ms should be an integer")
-        );
         assert!(wrong("[scope]\nscope = \"planet\"").contains("planet"));
         assert!(wrong("[limits]\npatience_ms = 0").contains("limits.patience_ms"));
         assert!(wrong("[http]\nmin_bytes_per_s = 1048577").contains("http.min_bytes_per_s"));
@@ -422,5 +409,104 @@ mod tests {
         }
         assert!(wrong("x = ").contains("line 1"));
         assert!(!wrong("[limits]\nmax_pages = -3").contains('\n'));
+    }
+
+    #[test]
+    fn mistakes_have_their_place_and_no_words_of_the_program() {
+        for (text, sentence) in [
+            (
+                "[politenes]\ndelay_ms = 3",
+                "line 1, column 2: there is no setting 'politenes'; did you mean 'politeness'? 'portolan config' lists them all",
+            ),
+            (
+                "\n[limits]\n  max_page = 3",
+                "line 3, column 3: there is no setting 'limits.max_page'; did you mean 'limits.max_pages'? 'portolan config' lists them all",
+            ),
+            (
+                "[limits]\ndelay_ms = 3",
+                "line 2, column 1: there is no setting 'limits.delay_ms'; did you mean 'politeness.delay_ms'? 'portolan config' lists them all",
+            ),
+            (
+                "max_pages = 3",
+                "line 1, column 1: there is no setting 'max_pages'; did you mean 'limits.max_pages'? 'portolan config' lists them all",
+            ),
+            (
+                "[scope]\nzymurgy = 1",
+                "line 2, column 1: there is no setting 'scope.zymurgy'; 'portolan config' lists them all",
+            ),
+            (
+                "[politeness]\ndelay_ms = \"3\"",
+                "line 2, column 12: politeness.delay_ms must be a whole number, not a text in quotes",
+            ),
+            (
+                "limits = 3",
+                "line 1, column 10: limits must be a table, not a whole number",
+            ),
+            (
+                "[limits]\nmax_pages = -3",
+                "line 2, column 13: limits.max_pages must be a whole number, 0 or more, not -3",
+            ),
+            (
+                "[limits]\nmax_attempts = 300",
+                "line 2, column 16: limits.max_attempts must be a whole number from 0 to 255, not 300",
+            ),
+            (
+                "[scope]\nallowed_ports = [80,\n  \"http\"]",
+                "line 3, column 3: scope.allowed_ports must be a whole number from 0 to 65535, not \"http\"",
+            ),
+            (
+                "[scope]\nscope = \"hosts\"",
+                "line 2, column 9: scope.scope must be \"host\", \"domain\", \"prefix\" or \"any\", not \"hosts\"; did you mean \"host\"?",
+            ),
+            (
+                "[scope]\npriorities = [{ patern = \"x\", priority = 1 }]",
+                "line 2, column 17: scope.priorities has no 'patern'; did you mean 'pattern'?",
+            ),
+            (
+                "[scope]\npriorities = [{ pattern = \"x\" }]",
+                "line 2, column 15: scope.priorities lacks 'priority'",
+            ),
+            (
+                "[scope]\npriorities = [\"x\"]",
+                "line 2, column 15: scope.priorities must be a table, not \"x\"",
+            ),
+            (
+                "[urls]\ndrop_parameters_beside = [[\"x\"]]",
+                "line 2, column 27: urls.drop_parameters_beside must be a pair, not a list of 1",
+            ),
+            (
+                "# ü\n[limits]\nthreads = 100000",
+                "line 3, column 1: limits.threads must be at most 1024; 0 is one for each core",
+            ),
+            (
+                "[scope]\ninclude = [\"(\"]",
+                "line 2, column 1: --include (setting scope.include) '(' is not a regular expression: unclosed group",
+            ),
+        ] {
+            let told = Settings::with_overrides(text).map(|_| ()).expect_err(text);
+            assert_eq!(told.to_string(), sentence);
+        }
+        for (text, place, setting) in [
+            ("[dns]\nresolve = [\"x\"]", "line 2, column 1", "resolve"),
+            (
+                "[dns]\nservers = [\"x\"]",
+                "line 2, column 1",
+                "dns.servers",
+            ),
+            (
+                "[dns]\nallow_networks = [\"x\"]",
+                "line 2, column 1",
+                "dns.allow_networks",
+            ),
+            ("[scope]\nsites = [\"a b\"]", "line 2, column 1", "sites"),
+            ("[limits\n", "line 1, column 8", "TOML"),
+            ("[limits]\nx = \"", "line 2, column 6", "TOML"),
+        ] {
+            let told = Settings::with_overrides(text)
+                .map(|_| ())
+                .expect_err(text)
+                .to_string();
+            assert!(told.starts_with(place) && told.contains(setting), "{told}");
+        }
     }
 }

@@ -26,6 +26,6 @@ pub use network::{Network, NotANetwork};
 pub use resolve::{
     Answer, DnsResolver, Lookup, Mapping, MappingCounters, MappingSettings, NotResolved,
     NotResolvedBy, ResolveRule, ResolveRuleError, Resolved, Resolver, StaticResolver,
-    SystemResolver,
+    SystemResolver, check_name_server,
 };
 pub use tls::{Certificate, SetupError};

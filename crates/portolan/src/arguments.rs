@@ -6,10 +6,13 @@ use std::time::Duration;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+/// The version, and the commit where it is known (see build.rs).
+pub(crate) const VERSION: &str = env!("PORTOLAN_VERSION");
+
 #[derive(Parser)]
 #[command(
     name = "portolan",
-    version,
+    version = VERSION,
     about = "A polite, complete, parallel web crawler",
     after_help = "Examples:\n  \
         portolan demo                                   a crawl of a simulated Web, no network needed\n  \
@@ -41,6 +44,8 @@ pub(crate) enum Command {
     Bench(BenchCommand),
     #[command(flatten)]
     Graph(crate::arguments_graph::GraphCommand),
+    Completions(CompletionsArguments),
+    Man(ManArguments),
 }
 
 /// Crawl from seed URLs into a directory, or go on with a crawl.
@@ -59,14 +64,16 @@ pub(crate) struct CrawlArguments {
     /// Where to start: URLs (http:// is assumed where no scheme is given)
     #[arg(value_name = "SEED")]
     pub(crate) seeds: Vec<String>,
-    /// The crawl's directory; if it holds a crawl, that crawl goes on
-    #[arg(long, value_name = "DIR", default_value = "./crawl")]
-    pub(crate) out: PathBuf,
+    /// The crawl's directory; if it holds a crawl, that crawl goes on, with these seeds too [default: ./crawl, unless it
+    /// holds a crawl of other seeds]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
     /// A settings file (TOML) with what differs from `portolan config`, or from the settings of the crawl
     /// that goes on
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// A file with one seed URL a line ('#' starts a comment), or '-' for standard input
+    /// A file with one seed URL a line, or '-' for standard input. '#' at the start of a line or behind a space begins a
+    /// comment
     #[arg(long, value_name = "FILE|-")]
     pub(crate) seeds_file: Option<PathBuf>,
     /// How far from the seeds to go [default: host]
@@ -233,6 +240,31 @@ pub(crate) struct ConfigArguments {
     /// Print the settings as they are with this file instead
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+}
+
+/// Print what a shell needs to complete commands and options.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan completions bash > ~/.local/share/bash-completion/completions/portolan\n  \
+    portolan completions zsh > ~/.zfunc/_portolan        # with fpath+=~/.zfunc before compinit\n  \
+    portolan completions fish > ~/.config/fish/completions/portolan.fish")]
+pub(crate) struct CompletionsArguments {
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Print the manual page of the program or of one of its commands.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan man | man -l -\n  \
+    portolan man crawl | man -l -\n  \
+    portolan man --out ~/.local/share/man/man1")]
+pub(crate) struct ManArguments {
+    /// The command, such as 'crawl' or 'warc cat'
+    pub(crate) command: Vec<String>,
+    /// Write the pages of all commands into this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// Serve a simulated Web and witness how it is treated.

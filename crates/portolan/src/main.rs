@@ -19,7 +19,7 @@ mod terminal;
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 fn main() -> ExitCode {
     memory::give_large_buffers_back();
@@ -54,7 +54,33 @@ fn mistake(error: &clap::Error) -> String {
     let words: Vec<&str> = first.split_whitespace().collect();
     let sentence = words.join(" ");
     format!(
-        "{}; --help shows what can be written",
-        sentence.trim_start_matches("error: ")
+        "{}; {}--help shows what can be written",
+        sentence.trim_start_matches("error: "),
+        meant(error)
     )
+}
+
+/// What may have been meant, where a name was misspelt or the command left out.
+fn meant(error: &clap::Error) -> String {
+    let suggested = [
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedValue,
+    ];
+    let names = suggested
+        .into_iter()
+        .find_map(|kind| match error.get(kind) {
+            Some(ContextValue::String(name)) => Some(format!("'{name}'")),
+            Some(ContextValue::Strings(names)) if !names.is_empty() => {
+                Some(format!("'{}'", names.join("' or '")))
+            }
+            _ => None,
+        });
+    match (names, error.get(ContextKind::InvalidSubcommand)) {
+        (Some(names), _) => format!("did you mean {names}? "),
+        (None, Some(ContextValue::String(word))) if word.contains("://") => {
+            format!("did you mean 'portolan crawl {word}'? ")
+        }
+        (None, _) => String::new(),
+    }
 }

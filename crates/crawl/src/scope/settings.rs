@@ -152,6 +152,13 @@ fn as_typed(setting: &str) -> String {
 }
 
 impl ScopeError {
+    /// The name of the setting within `[scope]`.
+    pub fn setting(&self) -> &'static str {
+        match self {
+            Self::Pattern { setting, .. } | Self::Site { setting, .. } => setting,
+        }
+    }
+
     pub(super) fn pattern(setting: &'static str, text: &str, error: &regex::Error) -> Self {
         // A syntax error draws the pattern on several lines; the last one says what is wrong.
         let told = error.to_string();

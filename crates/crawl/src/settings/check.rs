@@ -1,6 +1,9 @@
 //! What types cannot say of settings: values that would fetch nothing, never end, or be impolite.
 
+use portolan_net::{Network, ResolveRule, check_name_server};
+
 use super::{FrontierOrder, MAX_PARTITIONS, Settings, SettingsError};
+use crate::scope::Scope;
 
 /// RFC 9309: robots.txt is not believed for longer than a day. Asked for more often than this, it would
 /// be most of what is asked for.
@@ -9,6 +12,8 @@ const ROBOTS_CACHE_MS: std::ops::RangeInclusive<u64> = 60_000..=86_400_000;
 const PATIENCE_MS: std::ops::RangeInclusive<u64> = 10..=10_000;
 /// Whoever asks for more of every server fetches nothing from most.
 const MAX_MIN_BYTES_PER_S: u64 = 1 << 20;
+/// Each thread has a stack and a share of everything; no machine has this many cores to spare.
+const MAX_THREADS: usize = 1024;
 /// A month.
 const MAX_DELAY_MS: u64 = 30 * 86_400_000;
 
@@ -18,6 +23,7 @@ impl Settings {
         self.check_amounts()?;
         self.check_politeness()?;
         self.check_texts()?;
+        self.check_patterns()?;
         if self.frontier.order == FrontierOrder::Pagerank && self.frontier.ranks.is_empty() {
             return wrong(
                 "frontier.ranks",
@@ -40,6 +46,10 @@ impl Settings {
             if value < least {
                 return wrong(setting, &format!("must be at least {least}"));
             }
+        }
+        if limits.threads > MAX_THREADS {
+            let what = format!("must be at most {MAX_THREADS}; 0 is one for each core");
+            return wrong("limits.threads", &what);
         }
         if !PATIENCE_MS.contains(&limits.patience_ms) {
             let (least, most) = PATIENCE_MS.into_inner();
@@ -141,6 +151,31 @@ impl Settings {
         }
     }
 
+    /// Texts with a form of their own: patterns, networks, addresses.
+    fn check_patterns(&self) -> Result<(), SettingsError> {
+        if let Err(error) = Scope::new(&self.scope, []) {
+            let setting = format!("scope.{}", error.setting());
+            return Err(SettingsError::about(&setting, &error.to_string()));
+        }
+        let dns = &self.dns;
+        for rule in &dns.resolve {
+            if let Err(error) = ResolveRule::parse(rule) {
+                return Err(SettingsError::about("dns.resolve", &error.to_string()));
+            }
+        }
+        for network in &dns.allow_networks {
+            if let Err(error) = network.parse::<Network>() {
+                return wrong("dns.allow_networks", &format!("holds no network: {error}"));
+            }
+        }
+        for server in &dns.servers {
+            if let Err(error) = check_name_server(server) {
+                return wrong("dns.servers", &format!("cannot be used: {error}"));
+            }
+        }
+        Ok(())
+    }
+
     /// What is settled when a crawl begins must be the same when it goes on.
     pub(crate) fn check_fixed(&self, begun: &Settings) -> Result<(), SettingsError> {
         for (setting, now, then) in [
@@ -167,7 +202,7 @@ impl Settings {
 }
 
 fn wrong(setting: &str, what: &str) -> Result<(), SettingsError> {
-    Err(SettingsError(format!("{setting} {what}")))
+    Err(SettingsError::of(setting, what))
 }
 
 /// `type/subtype` or `type/*`, without parameters.

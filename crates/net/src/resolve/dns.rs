@@ -117,6 +117,11 @@ impl<T> Drop for Task<T> {
     }
 }
 
+/// Can `text` be one of a [`DnsResolver`]'s servers?
+pub fn check_name_server(text: &str) -> Result<(), SetupError> {
+    name_server(text).map(|_| ())
+}
+
 fn name_server(text: &str) -> Result<NameServerConfig, SetupError> {
     let address = text
         .parse::<IpAddr>()

@@ -7,7 +7,7 @@ mod patience;
 mod rule;
 mod system;
 
-pub use dns::DnsResolver;
+pub use dns::{DnsResolver, check_name_server};
 pub use mapping::{Mapping, MappingCounters, MappingSettings};
 pub use rule::{ResolveRule, ResolveRuleError, StaticResolver};
 pub use system::SystemResolver;

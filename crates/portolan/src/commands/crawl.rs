@@ -1,13 +1,13 @@
 //! `portolan crawl`: what was typed becomes settings and seeds, then the crawl runs to its report.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use portolan_crawl::report::thousands;
+use portolan_crawl::report::{counted, thousands};
 use portolan_crawl::scope::ScopeKind;
 use portolan_crawl::{Crawl, Plan, Report, Retry, Seed, Settings, StoppedBy};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -19,6 +19,9 @@ use crate::output::{say, sayln};
 use crate::terminal::Display;
 
 const POLL: Duration = Duration::from_millis(50);
+
+/// The crawl's directory where none is named.
+const DEFAULT_DIR: &str = "./crawl";
 
 /// A seeds file larger than this is a mistake.
 const SEEDS_FILE_MAX_BYTES: u64 = 1 << 30;
@@ -102,9 +105,11 @@ fn count_interrupts() -> Result<Arc<AtomicUsize>, Failure> {
 }
 
 fn plan(arguments: CrawlArguments) -> Result<Plan, Failure> {
-    let resumed = Crawl::exists(&arguments.out);
+    let out = arguments.out.clone();
+    let dir = out.unwrap_or_else(|| PathBuf::from(DEFAULT_DIR));
+    let resumed = Crawl::exists(&dir);
     let begun = match resumed {
-        true => Crawl::saved_settings(&arguments.out)?,
+        true => Crawl::saved_settings(&dir)?,
         false => Settings::default(),
     };
     let mut settings = read_settings(arguments.config.as_deref(), begun)?;
@@ -119,11 +124,14 @@ fn plan(arguments: CrawlArguments) -> Result<Plan, Failure> {
     if let Some(file) = &arguments.seeds_file {
         seeds.extend(read_seeds(file)?);
     }
+    if resumed && arguments.out.is_none() {
+        refuse_other_seeds(&dir, &seeds)?;
+    }
     if seeds.is_empty() && !resumed {
-        return Err(Failure::usage(if arguments.out.exists() {
+        return Err(Failure::usage(if dir.exists() {
             format!(
                 "{} holds no crawl to go on with; name at least one SEED to start one, as in 'portolan crawl https://example.org/'",
-                arguments.out.display()
+                dir.display()
             )
         } else {
             "no SEED given; name at least one URL to start from, as in 'portolan crawl https://example.org/'".into()
@@ -139,11 +147,40 @@ fn plan(arguments: CrawlArguments) -> Result<Plan, Failure> {
         None => None,
     };
     Ok(Plan {
-        dir: arguments.out,
+        dir,
         seeds,
         settings,
         retry,
     })
+}
+
+/// The directory that nobody named goes on with its own seeds only: another site's pages would be mixed with what it holds.
+fn refuse_other_seeds(dir: &Path, seeds: &[Seed]) -> Result<(), Failure> {
+    let canonicalizer = Crawl::canonicalizer(dir)?;
+    let known = Crawl::seeds(dir)?;
+    for seed in seeds {
+        // What is no URL is told later, as for any crawl.
+        let Ok(url) = canonicalizer.parse_seed(&seed.text) else {
+            continue;
+        };
+        if !known.contains(&url) {
+            let of = match known.as_slice() {
+                [] => "other seeds".to_owned(),
+                [one] => one.to_string(),
+                [one, ..] => format!(
+                    "{one} and {}",
+                    counted(known.len() as u64 - 1, "other seed")
+                ),
+            };
+            return Err(Failure::usage(format!(
+                "{0} holds the crawl of {of}; for a crawl of its own, give {url} another directory, as in '--out {1}', or \
+                 add it to the crawl that is there with '--out {0}'",
+                dir.display(),
+                url.host().trim_matches(['[', ']']),
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// What a settings file makes of settings.
@@ -155,7 +192,7 @@ pub(crate) fn read_settings(file: Option<&Path>, begun: Settings) -> Result<Sett
         .map_err(|e| Failure::usage(format!("--config {}: {e}", file.display())))?;
     begun
         .changed_by(&text)
-        .map_err(|e| Failure::usage(format!("--config {}: {e}", file.display())))
+        .map_err(|e| Failure::usage(e.in_file(&format!("--config {}", file.display()))))
 }
 
 /// Options win over the file.
@@ -232,8 +269,8 @@ fn read_seeds(file: &Path) -> Result<Vec<Seed>, Failure> {
         .trim_start_matches('\u{feff}')
         .lines()
         .enumerate()
-        .map(|(number, line)| (number + 1, line.trim()))
-        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(number, line)| (number + 1, without_comment(line)))
+        .filter(|(_, line)| !line.is_empty())
         .map(|(number, line)| Seed {
             text: line.into(),
             place: format!("{name} line {number}"),
@@ -243,4 +280,39 @@ fn read_seeds(file: &Path) -> Result<Vec<Seed>, Failure> {
         return Err(Failure::usage(format!("--seeds-file {name} names no URL")));
     }
     Ok(seeds)
+}
+
+/// A line of a seeds file without its comment. A '#' right behind a URL's text is part of it.
+fn without_comment(line: &str) -> &str {
+    let comment = line.match_indices('#').map(|(at, _)| at).find(|&at| {
+        line[..at]
+            .chars()
+            .next_back()
+            .is_none_or(char::is_whitespace)
+    });
+    line[..comment.unwrap_or(line.len())].trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_begin_behind_a_space_and_fragments_do_not() {
+        for (line, seed) in [
+            ("http://a.test/", "http://a.test/"),
+            (" http://a.test/ # the first", "http://a.test/"),
+            ("http://a.test/\t#x", "http://a.test/"),
+            ("http://a.test/#top", "http://a.test/#top"),
+            (
+                "http://a.test/#top # and more # of it",
+                "http://a.test/#top",
+            ),
+            ("# http://a.test/", ""),
+            ("  # x", ""),
+            ("", ""),
+        ] {
+            assert_eq!(without_comment(line), seed, "{line}");
+        }
+    }
 }

@@ -20,6 +20,7 @@ mod graph;
 mod graph_input;
 mod inspect;
 mod links;
+mod manual;
 mod order;
 mod partition;
 mod partition_compare;
@@ -47,6 +48,8 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Warc(command) => warc::run(command),
         Command::Check(arguments) => check::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
+        Command::Completions(arguments) => manual::completions(&arguments),
+        Command::Man(arguments) => manual::man(&arguments),
         Command::Simweb(arguments) => simweb::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Bench(command) => bench::run(command),
