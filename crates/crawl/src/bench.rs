@@ -7,10 +7,11 @@ use portolan_model::{CanonicalUrl, Canonicalizer, Identities, LinkKind, Partitio
 use std::sync::{Arc, RwLock};
 use tokio::sync::mpsc;
 
+use crate::admission::{Admission, Page};
 use crate::assembly;
 use crate::division::Division;
 use crate::error::CrawlError;
-use crate::links::{LinkSorter, Page, PageLinks, RawLinks};
+use crate::links::{PageLinks, RawLinks};
 use crate::mapper::{self, NameDrop};
 use crate::metrics::thread_cpu_ns;
 use crate::scan::{HtmlFacts, HtmlScan};
@@ -22,8 +23,8 @@ pub struct Extractor {
     scan: HtmlScan,
     raw: RawLinks,
     max_links: usize,
-    sorter: LinkSorter,
-    canonicalizer: Canonicalizer,
+    admission: Admission,
+    names: NameDrop,
     scope: RwLock<Scope>,
     partitions: u16,
     facts: HtmlFacts,
@@ -47,21 +48,20 @@ pub struct ExtractCost {
 impl Extractor {
     /// `seeds` are what the scope is measured from.
     pub fn new(settings: &Settings, seeds: &[CanonicalUrl]) -> Result<Self, CrawlError> {
-        let canonicalizer = Canonicalizer::new(&assembly::canonical(settings));
         let partitions = assembly::partitions(settings);
         let (names, _names) = mapper::queue();
         Ok(Self {
             scan: HtmlScan::new(settings),
             raw: RawLinks::default(),
             max_links: settings.content.max_links,
-            sorter: LinkSorter::new(
-                canonicalizer.clone(),
+            admission: Admission::new(
+                settings,
+                Canonicalizer::new(&assembly::canonical(settings)),
                 Arc::new(Division::by_hash(partitions)),
                 assembly::ranker(settings, None)?,
-                NameDrop::new(names),
                 Identities::PUBLIC,
             ),
-            canonicalizer,
+            names: NameDrop::new(names),
             scope: RwLock::new(Scope::new(&settings.scope, seeds)?),
             partitions,
             facts: HtmlFacts::default(),
@@ -79,7 +79,7 @@ impl Extractor {
         self.facts = self.scan.read(&mut self.raw, url, None, body);
         let scanned_ns = thread_cpu_ns();
         let base = self.facts.base.as_deref();
-        let base = base.and_then(|href| self.canonicalizer.resolve(url, href).ok());
+        let base = base.and_then(|href| self.admission.resolve(url, href));
         let host = url.host_id(&Identities::PUBLIC);
         let page = Page {
             base: base.as_ref().unwrap_or(url),
@@ -91,13 +91,14 @@ impl Extractor {
             charset: self.facts.charset.unwrap_or(UTF_8),
             nofollow: self.facts.directives.nofollow,
             hops: 0,
-            max_sitemap_depth: u8::MAX,
         };
         let scope = self
             .scope
             .read()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
-        self.links = self.sorter.sort(&page, &self.raw, &scope);
+        self.links = self
+            .admission
+            .links(&scope, &page, &self.raw, &mut self.names);
         ExtractCost {
             fingerprint_ns: fingerprinted_ns - begun_ns,
             scan_ns: scanned_ns - fingerprinted_ns,

@@ -13,12 +13,13 @@ use portolan_archive::{
     ContentSeen, DurableEnd, RecordBuilder, WarcWriter, check_files, claim_archive,
 };
 use portolan_model::{
-    CanonicalUrl, Canonicalizer, Clock, Identities, Link, LinkBatch, LinkKind, PartitionId,
-    SystemClock, UrlKey, service_of_port,
+    CanonicalUrl, Canonicalizer, Clock, Identities, LinkBatch, PartitionId, SystemClock,
+    service_of_port,
 };
 use portolan_registry::{Entry, Opened, Registry, RegistryError, RegistrySettings, Snapshot};
 use tokio::sync::{Notify, Semaphore, mpsc};
 
+use crate::admission::Admission;
 use crate::assembly;
 use crate::budget::{Budget, StoppedBy};
 use crate::check::surt;
@@ -27,7 +28,6 @@ use crate::directory::{self, SETTINGS_FILE};
 use crate::division::Chosen;
 use crate::error::CrawlError;
 use crate::gate::{Door, Gate};
-use crate::links::ranked;
 use crate::machine::{self, TooFewFiles};
 use crate::mapper::{self, NameDrop};
 use crate::metrics::{Metrics, Progress, process_cpu_seconds};
@@ -289,7 +289,7 @@ impl Crawl {
             pages_before: pages,
             failure: Mutex::new(None),
         });
-        plant(&shared, &new_seeds)?;
+        plant(&shared, shared.admission(canonicalizer.clone()), &new_seeds)?;
         let retried = plan.retry.zip(retried);
         if retried.is_some() {
             // The crawl does not end before these URLs are due again.
@@ -494,28 +494,19 @@ fn without_user(url: &str) -> String {
 }
 
 /// Put seeds into their partitions' logs, like any other links.
-fn plant(shared: &Arc<Shared>, seeds: &[CanonicalUrl]) -> Result<(), CrawlError> {
-    let scope = shared
-        .scope
-        .read()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
-    let vote = shared.ranker.vote(None, seeds.len());
+fn plant(
+    shared: &Shared,
+    mut admission: Admission,
+    seeds: &[CanonicalUrl],
+) -> Result<(), CrawlError> {
+    let scope = shared.scope();
+    let vote = admission.vote_of_seeds(seeds.len());
     let mut batches: BTreeMap<u16, LinkBatch> = BTreeMap::new();
     for seed in seeds {
-        let key = UrlKey::of(seed, &shared.ids);
-        let verdict = scope.verdict(seed, 0, LinkKind::Seed, false);
-        // A seed has no discoverer; it goes where its name's hash says.
-        let nobody = PartitionId::of(key.host, shared.division.partitions());
-        let owner = shared.division.part_of(key, nobody);
-        let batch = batches.entry(owner.0).or_default();
+        let admitted = admission.seed(&scope, seed);
+        let batch = batches.entry(admitted.owner.0).or_default();
         batch.set_vote(vote);
-        batch.push(Link {
-            url: seed.as_str(),
-            kind: LinkKind::Seed,
-            depth: 0,
-            hops: 0,
-            verdict: ranked(shared.ranker.as_ref(), key, verdict),
-        });
+        batch.push(admitted.link);
     }
     for (number, links) in batches {
         let entry = Entry::Links {

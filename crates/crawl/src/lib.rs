@@ -12,6 +12,7 @@
 //! `check` (is all as it was written), `bench` (parts of the way alone, to be measured).
 
 mod address;
+mod admission;
 mod asker;
 mod assembly;
 pub mod bench;

@@ -1,20 +1,12 @@
-//! From raw links, as a page spells them, to packed batches for the partitions that own them:
-//! distinct first, then canonical, then judged.
+//! A page's links before and after they are judged: raw and distinct, as the page spells them, and packed in
+//! batches for the partitions that own them. What happens between is in `admission`.
 
 use std::collections::HashSet;
-use std::sync::{Arc, RwLockReadGuard};
 
-use encoding_rs::Encoding;
-use portolan_content::charset::query_in_charset;
-use portolan_model::{
-    CanonicalUrl, Canonicalizer, DocId, HostId, Identities, Known, Link, LinkBatch, LinkKind,
-    PartitionId, Ranker, Reason, UrlKey, Verdict, given_priority, plain_priority,
-};
+use portolan_model::{DocId, Link, LinkBatch, LinkKind, PartitionId};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::division::Division;
-use crate::mapper::NameDrop;
-use crate::scope::Scope;
+use crate::admission::Admitted;
 
 /// Room made beforehand for a packed link, and for the links of a page to one other partition.
 const USUAL_URL_BYTES: usize = 56;
@@ -90,11 +82,11 @@ impl RawLinks {
         self.left_out = self.left_out.saturating_add(u32::from(is_new));
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.spans.len()
     }
 
-    fn iter(&self) -> impl Iterator<Item = (&str, LinkKind, bool)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, LinkKind, bool)> {
         self.spans.iter().map(|s| {
             (
                 &self.text[s.start as usize..s.end as usize],
@@ -122,6 +114,15 @@ impl PageLinks {
         }
     }
 
+    /// For a page with this many raw links.
+    pub(crate) fn with_room(from: DocId, links: usize) -> Self {
+        Self {
+            own: LinkBatch::with_room(Some(from), links, links * USUAL_URL_BYTES),
+            forwards: Vec::new(),
+            targets: Vec::with_capacity(links),
+        }
+    }
+
     /// Every link, for the archive's metadata record.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Link<'_>> {
         self.own
@@ -137,13 +138,11 @@ impl PageLinks {
         }
     }
 
-    pub(crate) fn push(
-        &mut self,
-        owner: PartitionId,
-        ours: PartitionId,
-        doc: DocId,
-        link: Link<'_>,
-    ) {
+    /// A link for its owner; `ours` is the partition whose log all of them go to first.
+    pub(crate) fn push(&mut self, ours: PartitionId, admitted: Admitted<'_>) {
+        let Admitted {
+            owner, doc, link, ..
+        } = admitted;
         if owner == ours {
             self.own.push_known(doc, link);
             return;
@@ -162,188 +161,6 @@ impl PageLinks {
                 self.forwards.push((owner, batch));
             }
         }
-    }
-}
-
-/// What judging a page's links needs to know of the page.
-pub(crate) struct Page<'a> {
-    pub(crate) base: &'a CanonicalUrl,
-    pub(crate) doc: DocId,
-    pub(crate) host: HostId,
-    pub(crate) partition: PartitionId,
-    pub(crate) depth: u16,
-    /// What the ranker kept of it.
-    pub(crate) score: u32,
-    /// What the queries of its links are encoded in.
-    pub(crate) charset: &'static Encoding,
-    /// The page asks that none of its links be followed.
-    pub(crate) nofollow: bool,
-    /// Redirects and sitemap indexes in a row that led to it.
-    pub(crate) hops: u8,
-    pub(crate) max_sitemap_depth: u8,
-}
-
-/// Turns raw links into batches. Reused from page to page.
-pub(crate) struct LinkSorter {
-    canonicalizer: Canonicalizer,
-    division: Arc<Division>,
-    ranker: Arc<dyn Ranker>,
-    names: NameDrop,
-    ids: Identities,
-    /// The host of the last link: links of a page are mostly of one host.
-    last_host: (String, HostId),
-    distinct: HashSet<u64, NoHash>,
-}
-
-impl LinkSorter {
-    pub(crate) fn new(
-        canonicalizer: Canonicalizer,
-        division: Arc<Division>,
-        ranker: Arc<dyn Ranker>,
-        names: NameDrop,
-        ids: Identities,
-    ) -> Self {
-        Self {
-            canonicalizer,
-            division,
-            ranker,
-            names,
-            last_host: (String::new(), ids.host("")),
-            ids,
-            distinct: HashSet::default(),
-        }
-    }
-
-    pub(crate) fn sort(
-        &mut self,
-        page: &Page<'_>,
-        raw: &RawLinks,
-        scope: &RwLockReadGuard<'_, Scope>,
-    ) -> PageLinks {
-        let mut links = PageLinks {
-            own: LinkBatch::with_room(Some(page.doc), raw.len(), raw.len() * USUAL_URL_BYTES),
-            forwards: Vec::new(),
-            targets: Vec::with_capacity(raw.len()),
-        };
-        self.distinct.clear();
-        // A page's link to itself says nothing about it.
-        self.distinct.insert(page.doc.0);
-        let depth = page.depth.saturating_add(1);
-        // A page that names a URL both with and without nofollow leads there: marked links come last.
-        let plain = raw.iter().filter(|(.., nofollow)| !nofollow);
-        let marked = raw.iter().filter(|(.., nofollow)| *nofollow);
-        for (href, kind, nofollow) in plain.chain(marked) {
-            let href = query_in_charset(href, page.charset);
-            let Ok(url) = self.canonicalizer.resolve(page.base, &href) else {
-                continue;
-            };
-            let doc = url.doc_id(&self.ids);
-            if !self.distinct.insert(doc.0) {
-                continue;
-            }
-            links.targets.push(doc);
-            if self.last_host.0 != url.host() {
-                self.last_host.0.clear();
-                self.last_host.0.push_str(url.host());
-                self.last_host.1 = url.host_id(&self.ids);
-            }
-            let host = self.last_host.1;
-            let key = UrlKey {
-                doc,
-                host,
-                url: url.as_str(),
-                host_name: url.host(),
-            };
-            // Only an index names sitemaps. They are counted in a row, so that indexes of indexes end.
-            let hops = match kind {
-                LinkKind::Sitemap => page.hops.saturating_add(1),
-                _ => 0,
-            };
-            let verdict = if hops > page.max_sitemap_depth {
-                Verdict::Exclude(Reason::SitemapDepth)
-            } else {
-                scope.verdict(&url, depth, kind, nofollow || page.nofollow)
-            };
-            let verdict = ranked(self.ranker.as_ref(), key, verdict);
-            if matches!(verdict, Verdict::Crawl { .. }) && host != page.host {
-                self.names.offer(host, url.host());
-            }
-            links.push(
-                self.division.part_of(key, page.partition),
-                page.partition,
-                doc,
-                Link {
-                    url: url.as_str(),
-                    kind,
-                    depth,
-                    hops,
-                    verdict,
-                },
-            );
-        }
-        self.vote(page, &mut links);
-        links
-    }
-
-    /// The target of a redirect: one more hop, no deeper.
-    pub(crate) fn redirect(
-        &mut self,
-        page: &Page<'_>,
-        target: &CanonicalUrl,
-        kind: LinkKind,
-        hops: u8,
-        max_hops: u8,
-        scope: &RwLockReadGuard<'_, Scope>,
-    ) -> PageLinks {
-        let mut links = PageLinks::none(Some(page.doc));
-        let verdict = if hops > max_hops {
-            Verdict::Exclude(Reason::TooManyRedirects)
-        } else {
-            scope.verdict(target, page.depth, kind, false)
-        };
-        let key = UrlKey::of(target, &self.ids);
-        let verdict = ranked(self.ranker.as_ref(), key, verdict);
-        links.targets.push(key.doc);
-        let owner = self.division.part_of(key, page.partition);
-        links.push(
-            owner,
-            page.partition,
-            key.doc,
-            Link {
-                url: target.as_str(),
-                kind,
-                depth: page.depth,
-                hops,
-                verdict,
-            },
-        );
-        self.vote(page, &mut links);
-        links
-    }
-
-    fn vote(&self, page: &Page<'_>, links: &mut PageLinks) {
-        let known = Known {
-            doc: page.doc,
-            host: page.host,
-        };
-        let from = Some((known, page.score));
-        links.set_vote(self.ranker.vote(from, links.targets.len()));
-    }
-}
-
-/// A class that the ranker knows beforehand travels with the verdict.
-pub(crate) fn ranked(ranker: &dyn Ranker, page: UrlKey<'_>, verdict: Verdict) -> Verdict {
-    let UrlKey { doc, host, url, .. } = page;
-    match verdict {
-        Verdict::Crawl { priority } => match ranker.given(Known { doc, host }, url) {
-            Some(class) => Verdict::Crawl {
-                priority: given_priority(class, priority),
-            },
-            None => Verdict::Crawl {
-                priority: plain_priority(priority),
-            },
-        },
-        excluded => excluded,
     }
 }
 

@@ -13,14 +13,15 @@ use portolan_content::{
     html::refresh_target, is_gzip, kind_of, parse_feed, parse_sitemap,
 };
 use portolan_model::{
-    CanonicalUrl, Canonicalizer, DocId, Link, LinkKind, Outcome, PartitionId, Reason, UrlKey, Visit,
+    CanonicalUrl, Canonicalizer, DocId, LinkKind, Outcome, PartitionId, Reason, Visit,
 };
 use portolan_net::{Decoder, Oddity, Response, Version};
 use portolan_registry::Due;
 
+use crate::admission::{Admission, Page};
 use crate::commit::{Copyable, Record};
 use crate::generations::Generations;
-use crate::links::{LinkSorter, Page, PageLinks, RawLinks, ranked};
+use crate::links::{PageLinks, RawLinks};
 use crate::mapper::NameDrop;
 use crate::metrics::Stage;
 use crate::scan::{HtmlFacts, HtmlScan};
@@ -36,8 +37,8 @@ const MAX_FIELD_BYTES: usize = 512;
 /// What a worker processes answers with: buffers and tables that are used again and again.
 pub(crate) struct Workbench {
     raw: RawLinks,
-    sorter: LinkSorter,
-    canonicalizer: Canonicalizer,
+    admission: Admission,
+    names: NameDrop,
     builder: RecordBuilder,
     html: HtmlScan,
     heads: Generations<DocId, ()>,
@@ -73,14 +74,8 @@ impl Workbench {
         let settings = &shared.settings;
         Self {
             raw: RawLinks::default(),
-            sorter: LinkSorter::new(
-                canonicalizer.clone(),
-                Arc::clone(&shared.division),
-                Arc::clone(&shared.ranker),
-                names,
-                shared.ids,
-            ),
-            canonicalizer,
+            admission: shared.admission(canonicalizer),
+            names,
             builder,
             html: HtmlScan::new(settings),
             heads: Generations::with_bound(HEADS_REMEMBERED),
@@ -107,7 +102,7 @@ impl Workbench {
     }
 
     pub(crate) fn resolve(&self, base: &CanonicalUrl, href: &str) -> Option<CanonicalUrl> {
-        self.canonicalizer.resolve(base, href).ok()
+        self.admission.resolve(base, href)
     }
 
     /// The whole way of an answer.
@@ -195,7 +190,7 @@ impl Workbench {
         let links = metrics.sampled(Stage::Links, || {
             let base = facts
                 .base
-                .and_then(|href| self.canonicalizer.resolve(fetched.url, &href).ok());
+                .and_then(|href| self.admission.resolve(fetched.url, &href));
             let page = Page {
                 base: base.as_ref().unwrap_or(fetched.url),
                 doc: fetched.due.doc,
@@ -206,13 +201,9 @@ impl Workbench {
                 charset: facts.charset.unwrap_or(UTF_8),
                 nofollow: directives.nofollow,
                 hops: fetched.due.hops,
-                max_sitemap_depth: settings.robots.max_sitemap_depth,
             };
-            let scope = shared
-                .scope
-                .read()
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
-            self.sorter.sort(&page, &self.raw, &scope)
+            let (raw, names) = (&self.raw, &mut self.names);
+            self.admission.links(&shared.scope(), &page, raw, names)
         });
         visit.links = links.targets.len() as u32;
         let reserved = &settings.content.reserved_texts;
@@ -233,7 +224,7 @@ impl Workbench {
             return;
         };
         if let Some(target) = refresh_target(&value)
-            && let Ok(target) = self.canonicalizer.resolve(url, target)
+            && let Some(target) = self.admission.resolve(url, target)
         {
             self.raw.push(target.as_str(), LinkKind::Refresh, false);
         }
@@ -310,7 +301,7 @@ impl Workbench {
             }
             return none;
         };
-        let Ok(target) = self.canonicalizer.resolve(fetched.url, &location) else {
+        let Some(target) = self.admission.resolve(fetched.url, &location) else {
             visit.outcome = Outcome::Failed(Reason::BadRedirect);
             return none;
         };
@@ -340,17 +331,10 @@ impl Workbench {
             charset: UTF_8,
             nofollow: false,
             hops: fetched.due.hops,
-            max_sitemap_depth: shared.settings.robots.max_sitemap_depth,
         };
-        let scope = shared
-            .scope
-            .read()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        let hops = fetched.due.hops.saturating_add(1);
-        let max_hops = shared.settings.limits.max_redirects;
         visit.links = 1;
-        self.sorter
-            .redirect(&page, &target, kind, hops, max_hops, &scope)
+        self.admission
+            .redirect(&shared.scope(), &page, &target, kind)
     }
 
     fn record(
@@ -445,37 +429,14 @@ impl Workbench {
 
     /// The sitemaps that a robots.txt names, by owner.
     pub(crate) fn sitemap_links(
-        &self,
+        &mut self,
         shared: &Shared,
         robots_url: &CanonicalUrl,
         ours: PartitionId,
         sitemaps: &[String],
     ) -> PageLinks {
-        let mut links = PageLinks::none(None);
-        let scope = shared
-            .scope
-            .read()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        for text in sitemaps {
-            let Ok(url) = self.canonicalizer.resolve(robots_url, text) else {
-                continue;
-            };
-            let key = UrlKey::of(&url, &shared.ids);
-            let verdict = scope.verdict(&url, 0, LinkKind::Sitemap, false);
-            let verdict = ranked(shared.ranker.as_ref(), key, verdict);
-            let owner = shared.division.part_of(key, ours);
-            let link = Link {
-                url: url.as_str(),
-                kind: LinkKind::Sitemap,
-                depth: 0,
-                hops: 0,
-                verdict,
-            };
-            links.push(owner, ours, key.doc, link);
-        }
-        // No page links to a sitemap that robots.txt names: it counts as a seed.
-        links.set_vote(shared.ranker.vote(None, sitemaps.len()));
-        links
+        self.admission
+            .sitemaps(&shared.scope(), robots_url, ours, sitemaps)
     }
 }
 

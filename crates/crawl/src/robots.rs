@@ -324,7 +324,7 @@ impl Visitor {
             at_ms,
         );
         let links = if self.shared.settings.robots.sitemaps {
-            let bench = self.worker.bench.borrow();
+            let mut bench = self.worker.bench.borrow_mut();
             bench.sitemap_links(&self.shared, &reading.next, self.partition, &sitemaps)
         } else {
             PageLinks::none(None)

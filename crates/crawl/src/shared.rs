@@ -2,13 +2,14 @@
 //! and touched once a request at most.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
-use portolan_model::{Clock, HostId, Identities, PartitionId, Ranker};
+use portolan_model::{Canonicalizer, Clock, HostId, Identities, PartitionId, Ranker};
 use portolan_net::{Connector, Mapping};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, Semaphore, mpsc};
 
+use crate::admission::Admission;
 use crate::budget::{Budget, StoppedBy};
 use crate::commit::Finished;
 use crate::division::Division;
@@ -88,6 +89,24 @@ impl Shared {
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
             .take()
+    }
+
+    /// Where the crawl may go, as of now: the redirects of seeds widen it.
+    pub(crate) fn scope(&self) -> RwLockReadGuard<'_, Scope> {
+        self.scope
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// By what URLs enter this crawl's logs.
+    pub(crate) fn admission(&self, canonicalizer: Canonicalizer) -> Admission {
+        Admission::new(
+            &self.settings,
+            canonicalizer,
+            Arc::clone(&self.division),
+            Arc::clone(&self.ranker),
+            self.ids,
+        )
     }
 
     /// Documents archived, ever.
