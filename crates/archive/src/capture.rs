@@ -58,6 +58,7 @@ pub struct Built {
     pub(crate) index_start: String,
     pub(crate) records: u32,
     pub(crate) payload_sha1: [u8; 20],
+    pub(crate) payload_bytes: u64,
     pub(crate) revisit: bool,
 }
 
@@ -74,6 +75,11 @@ impl Built {
     /// SHA-1 of the payload, as in WARC-Payload-Digest.
     pub fn payload_sha1(&self) -> [u8; 20] {
         self.payload_sha1
+    }
+
+    /// Length of the payload, also where a revisit record leaves it out.
+    pub fn payload_bytes(&self) -> u64 {
+        self.payload_bytes
     }
 
     pub fn is_revisit(&self) -> bool {

@@ -106,6 +106,7 @@ impl RecordBuilder {
             index_start,
             records,
             payload_sha1,
+            payload_bytes,
             revisit: first.is_some(),
         }
     }

@@ -120,12 +120,8 @@ pub(crate) fn ranker(
 }
 
 pub(crate) fn archive(settings: &Settings) -> ArchiveSettings {
+    // The archive itself says `software` and `format`.
     let mut info = vec![
-        (
-            "software".to_owned(),
-            concat!("portolan/", env!("CARGO_PKG_VERSION")).to_owned(),
-        ),
-        ("format".to_owned(), "WARC File Format 1.1".to_owned()),
         (
             "http-header-user-agent".to_owned(),
             settings.user_agent_header(),

@@ -219,9 +219,10 @@ impl Archivist {
                         .iter()
                         .chain(forwards.iter().flat_map(|(_, batch)| batch.iter()))
                         .map(|link| (link.url, link.kind));
+                    let payload_bytes = built.payload_bytes();
                     built = self
                         .builder
-                        .build_revisit(&capture, visit.wire_bytes, first, outlinks);
+                        .build_revisit(&capture, payload_bytes, first, outlinks);
                     visit.duplicate_of = Some(self.shared.ids.doc(&first.url));
                 }
                 let position = self.warc.append(&built)?;

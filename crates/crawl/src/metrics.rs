@@ -136,7 +136,7 @@ impl Metrics {
         Progress {
             pages: self.pages.load(Ordering::Relaxed),
             requests: self.requests.load(Ordering::Relaxed),
-            bytes: self.wire_bytes.load(Ordering::Relaxed),
+            wire_bytes: self.wire_bytes.load(Ordering::Relaxed),
             errors: self.errors.load(Ordering::Relaxed),
             urls_known: sum(|g| &g.known),
             urls_due: sum(|g| &g.due),
@@ -169,7 +169,8 @@ impl Metrics {
 pub struct Progress {
     pub pages: u64,
     pub requests: u64,
-    pub bytes: u64,
+    /// Bytes on the wire so far, in this run.
+    pub wire_bytes: u64,
     pub errors: u64,
     pub urls_known: u64,
     pub urls_due: u64,

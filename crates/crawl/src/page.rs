@@ -454,7 +454,7 @@ fn visit_of(fetched: &Fetched<'_>, response: &Response, mime: Option<&MimeType>)
         attempt: fetched.due.attempts.saturating_add(1),
         depth: fetched.due.depth,
         fetch_ms: response.timings.total_ms,
-        wire_bytes: response.body.len() as u64,
+        wire_bytes: response.wire_bytes,
         body_bytes: response.body.len() as u64,
         truncated: response.truncated,
         mime: mime

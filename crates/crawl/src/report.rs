@@ -8,21 +8,28 @@ use serde::Serialize;
 pub use crate::outages::{Waiting, WaitingHost};
 use crate::recovery::Recovered;
 
-/// Totals over all runs of a crawl directory, unless said otherwise.
+/// Totals over all runs of a crawl directory, unless said otherwise. The parts add up: `urls_known` is `pages`,
+/// `redirects`, `urls_due`, `failed` and `excluded` together, and `reasons` are `failed` and `excluded` together.
+///
+/// There are three kinds of bytes. `wire_bytes` came from the network, with heads, framing and encodings. `body_bytes`
+/// are what bodies hold once they are unpacked. `stored_bytes` are in WARC files, compressed.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
     /// Documents archived (answers 2xx), copies included.
     pub pages: u64,
     /// Requests for URLs of the queue that were answered or given up; robots.txt not counted.
     pub requests: u64,
-    /// Body bytes received.
-    pub bytes: u64,
+    /// Bytes on the wire of the answers to these requests.
+    pub wire_bytes: u64,
+    /// Bytes of their bodies, unpacked.
+    pub body_bytes: u64,
     pub urls_known: u64,
     pub urls_due: u64,
     pub failed: u64,
     pub excluded: u64,
     /// Documents whose payload was archived before, under another URL.
     pub duplicates: u64,
+    /// URLs that redirect to another one. Those that redirect to nowhere count as failed.
     pub redirects: u64,
     /// Documents with more links than `content.max_links`, and how many links of theirs were left out.
     pub pages_over_links: u64,
@@ -52,10 +59,10 @@ pub struct Report {
     pub pages_this_run: u64,
     /// Requests sent in this run, robots.txt included.
     pub requests_this_run: u64,
-    /// Bytes received in this run, with heads, robots.txt, and whatever bodies are packed in.
+    /// Bytes on the wire in this run, robots.txt included.
     pub wire_bytes_this_run: u64,
     pub archive_files: u64,
-    pub archive_bytes: u64,
+    pub stored_bytes: u64,
     /// Why URLs failed or were excluded, by reason.
     pub reasons: BTreeMap<String, u64>,
     /// CPU seconds of this run by stage.
@@ -85,17 +92,19 @@ impl fmt::Display for Report {
         writeln!(f, "The crawl ended because {why}.")?;
         writeln!(
             f,
-            "  {} archived ({} of them copies), {}, from {}; {} received.",
+            "  {} archived ({}) from {}; {} on the wire, {} of bodies.",
             counted(self.pages, "document"),
-            thousands(self.duplicates),
-            counted(self.redirects, "redirect"),
+            copies(self.duplicates),
             counted(self.hosts, "host"),
-            bytes(self.bytes),
+            bytes(self.wire_bytes),
+            bytes(self.body_bytes),
         )?;
         writeln!(
             f,
-            "  {} known: {} due, {} failed, {} excluded.",
+            "  {} known: {}, {}, {} due, {} failed, {} excluded.",
             counted(self.urls_known, "URL"),
+            counted(self.pages, "document"),
+            counted(self.redirects, "redirect"),
             thousands(self.urls_due),
             thousands(self.failed),
             thousands(self.excluded),
@@ -114,7 +123,7 @@ impl fmt::Display for Report {
         }
         self.tell_outages(f)?;
         let files = counted(self.archive_files, "WARC file");
-        writeln!(f, "  {files}, {}.", bytes(self.archive_bytes))?;
+        writeln!(f, "  {files}, {} stored.", bytes(self.stored_bytes))?;
         write!(f, "{}", self.recovered)?;
         let rate = self.pages_this_run as f64 / self.seconds.max(0.001);
         writeln!(
@@ -203,6 +212,14 @@ impl Report {
 pub fn counted(number: u64, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", thousands(number))
+}
+
+/// 1 -> 1 of them a copy, 2 -> 2 of them copies
+pub fn copies(number: u64) -> String {
+    match number {
+        1 => "1 of them a copy".to_owned(),
+        number => format!("{} of them copies", thousands(number)),
+    }
 }
 
 /// 1234567 -> 1,234,567

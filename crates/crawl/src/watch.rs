@@ -206,13 +206,14 @@ fn report(
     Report {
         pages: stats.pages,
         requests: stats.requests,
-        bytes: stats.wire_bytes,
+        wire_bytes: stats.wire_bytes,
+        body_bytes: stats.body_bytes,
         urls_known: stats.known,
         urls_due: stats.due,
         failed: stats.failed,
         excluded: stats.excluded,
         duplicates: stats.duplicates,
-        redirects: stats.by_status_class[3],
+        redirects: stats.redirects(),
         pages_over_links: stats.pages_over_links,
         links_left_out: stats.links_left_out,
         hosts: left.hosts,
@@ -231,7 +232,7 @@ fn report(
         requests_this_run: metrics.requests.load(Ordering::Relaxed),
         wire_bytes_this_run: metrics.wire_bytes.load(Ordering::Relaxed),
         archive_files: archive.files as u64,
-        archive_bytes: archive.bytes,
+        stored_bytes: archive.bytes,
         reasons: counted()
             .map(|r| (r.name().to_owned(), stats.by_reason(*r)))
             .collect(),

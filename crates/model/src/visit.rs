@@ -69,9 +69,9 @@ pub struct Visit {
     pub depth: u16,
     /// From sending the request to the end of the body.
     pub fetch_ms: u32,
-    /// Body bytes on the wire, content encoding included.
+    /// Bytes on the wire: all that was received for this answer, head, framing and encodings included.
     pub wire_bytes: u64,
-    /// Body bytes after content decoding.
+    /// Bytes of the body without content and transfer encoding.
     pub body_bytes: u64,
     pub truncated: Option<Truncation>,
     /// Media type without parameters, lower case.

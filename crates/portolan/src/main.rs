@@ -48,7 +48,10 @@ fn main() -> ExitCode {
 fn mistake(error: &clap::Error) -> String {
     let text = error.to_string();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return format!("what is to be done?\n\n{}", text.trim_end());
+        return format!(
+            "No command given. Try 'portolan --help'.\n\n{}",
+            text.trim_end()
+        );
     }
     let first = text.split("\n\n").next().unwrap_or_default();
     let words: Vec<&str> = first.split_whitespace().collect();

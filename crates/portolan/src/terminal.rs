@@ -131,7 +131,7 @@ fn line(now: &Progress, last: Option<&Progress>) -> String {
     let (pages, received, seconds) = match last {
         Some(last) => (
             now.pages - last.pages.min(now.pages),
-            now.bytes - last.bytes.min(now.bytes),
+            now.wire_bytes - last.wire_bytes.min(now.wire_bytes),
             (now.seconds - last.seconds).max(0.001),
         ),
         None => (0, 0, 1.0),

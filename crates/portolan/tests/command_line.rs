@@ -179,7 +179,9 @@ fn json_is_one_object_with_everything_promised() {
     for key in [
         "pages",
         "requests",
-        "bytes",
+        "wire_bytes",
+        "body_bytes",
+        "stored_bytes",
         "urls_known",
         "urls_due",
         "failed",

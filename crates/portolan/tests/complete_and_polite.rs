@@ -180,7 +180,7 @@ fn bodies_are_what_was_served(Done { site, .. }: &Done) {
     let whole = |url: &str| !truth.urls[url].oddity.is_some_and(|o| o.damages());
     for url in documents.iter().filter(|url| whole(url)) {
         if let Some(body) = &truth.urls[*url].body {
-            assert_eq!(number(&known[*url], "bytes"), body.bytes, "{url}");
+            assert_eq!(number(&known[*url], "body_bytes"), body.bytes, "{url}");
         }
     }
     // By its digest, a sample: the archive keeps codings, so only of those sent without one.

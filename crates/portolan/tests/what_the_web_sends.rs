@@ -140,7 +140,10 @@ fn odd_answers_lead_where_they_should() {
     assert_eq!(crawled.state("/elsewhere/refreshed"), "unknown");
     assert_eq!(crawled.state("/one"), "unknown");
     let received = number(&crawled.report, "wire_bytes_this_run");
-    assert!(received > number(&crawled.report, "bytes"), "{received}");
+    assert!(
+        received > number(&crawled.report, "wire_bytes"),
+        "{received}"
+    );
 }
 
 #[test]

@@ -23,7 +23,9 @@ pub struct Stats {
     /// Documents archived.
     pub pages: u64,
     pub duplicates: u64,
+    /// Bytes on the wire of all answers, as [`Visit::wire_bytes`].
     pub wire_bytes: u64,
+    /// Bytes of bodies without encodings, as [`Visit::body_bytes`].
     pub body_bytes: u64,
     /// Documents with more links than are taken, and how many links of theirs were left out.
     pub pages_over_links: u64,
@@ -66,6 +68,12 @@ impl Default for Stats {
 }
 
 impl Stats {
+    /// URLs that were fetched and are no documents: redirects that lead somewhere. A redirect that leads nowhere is
+    /// among the failed.
+    pub fn redirects(&self) -> u64 {
+        self.visited.saturating_sub(self.pages)
+    }
+
     pub fn by_reason(&self, reason: Reason) -> u64 {
         self.by_reason[reason as usize % REASONS]
     }

@@ -198,8 +198,8 @@ fn tell(arguments: &BenchArchiveArguments, sum: &Sum) {
     };
     if arguments.json {
         let value = json!({
-            "pages": sum.pages, "bytes_per_page": sum.body_bytes / sum.pages,
-            "compression_level": arguments.compression_level, "archive_bytes": sum.archive_bytes,
+            "pages": sum.pages, "body_bytes_per_page": sum.body_bytes / sum.pages,
+            "compression_level": arguments.compression_level, "stored_bytes": sum.archive_bytes,
             "digests_checked": sum.digests, "stages": stages.as_json(), "load_average": load_average(),
         });
         sayln!("{value}");

@@ -149,8 +149,8 @@ fn as_json(arguments: &BenchCrawlArguments, report: &Report, verdict: &Verdict) 
         "variant": variant(arguments), "pages": report.pages, "threads": arguments.threads,
         "seconds": report.seconds, "pages_per_second": pages / report.seconds,
         "cpu_us_per_page": micros(report.cpu_seconds), "stage_us_per_page": stages,
-        "bytes_per_page": report.bytes / report.pages.max(1),
-        "archive_bytes": report.archive_bytes, "peak_rss_bytes": report.peak_rss_bytes,
+        "wire_bytes_per_page": report.wire_bytes / report.pages.max(1),
+        "stored_bytes": report.stored_bytes, "peak_rss_bytes": report.peak_rss_bytes,
         "load_average": load_average(), "witness": verdict,
     })
 }
@@ -159,10 +159,10 @@ fn tell(arguments: &BenchCrawlArguments, report: &Report, verdict: &Verdict) {
     let pages = report.pages.max(1) as f64;
     let micros = |seconds: f64| seconds * 1e6 / pages;
     sayln!(
-        "{}: {} pages, {} each as received, {} worker thread(s), load of the machine {}",
+        "{}: {} pages, {} each on the wire, {} worker thread(s), load of the machine {}",
         variant(arguments),
         thousands(report.pages),
-        bytes(report.bytes / report.pages.max(1)),
+        bytes(report.wire_bytes / report.pages.max(1)),
         arguments.threads,
         load_average()
     );
@@ -177,8 +177,8 @@ fn tell(arguments: &BenchCrawlArguments, report: &Report, verdict: &Verdict) {
     sayln!("  {:>8} peak resident memory", bytes(report.peak_rss_bytes));
     sayln!(
         "  {:>8} of archive, {} a page",
-        bytes(report.archive_bytes),
-        bytes(report.archive_bytes / report.pages.max(1))
+        bytes(report.stored_bytes),
+        bytes(report.stored_bytes / report.pages.max(1))
     );
     sayln!("What the witness saw:");
     for (count, what) in [

@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &BenchExtractArguments) -> Result<ExitCode, Failure
     };
     if arguments.json {
         let value = json!({
-            "files": pages.len(), "pages": sum.pages, "bytes_per_page": sum.bytes / sum.pages,
+            "files": pages.len(), "pages": sum.pages, "body_bytes_per_page": sum.bytes / sum.pages,
             "links_per_page": sum.links as f64 / sum.pages as f64, "stages": stages.as_json(),
             "load_average": load_average(),
         });

@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
 fn as_json(kind: &CheckedKind) -> serde_json::Value {
     let meaning = (!kind.is_sound()).then_some(kind.meaning);
     json!({
-        "kind": kind.kind, "sound": kind.is_sound(), "files": kind.files, "bytes": kind.bytes,
+        "kind": kind.kind, "sound": kind.is_sound(), "files": kind.files, "stored_bytes": kind.bytes,
         "torn_bytes": kind.torn_bytes, "damage": kind.damage, "meaning": meaning,
     })
 }

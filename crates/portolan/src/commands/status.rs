@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use portolan_crawl::Crawl;
-use portolan_crawl::report::{bytes, counted, thousands};
+use portolan_crawl::report::{bytes, copies, counted, thousands};
 use portolan_model::Reason;
 use serde_json::json;
 
@@ -39,14 +39,15 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
             "running": running,
             "pages": stats.pages,
             "requests": stats.requests,
-            "bytes": stats.wire_bytes,
+            "wire_bytes": stats.wire_bytes,
+            "body_bytes": stats.body_bytes,
             "urls_known": stats.known,
             "urls_due": stats.due,
             "visited": stats.visited,
             "failed": stats.failed,
             "excluded": stats.excluded,
             "duplicates": stats.duplicates,
-            "redirects": stats.by_status_class[3],
+            "redirects": stats.redirects(),
             "hosts": hosts,
             "hosts_failing": hosts_failing,
             "urls_waiting": urls_waiting,
@@ -64,18 +65,20 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
     writeln!(out, "The crawl in {} {state}.", arguments.dir.display())?;
     writeln!(
         out,
-        "  {} documents archived ({} of them copies) with {} requests; {} received.",
-        thousands(stats.pages),
-        thousands(stats.duplicates),
-        thousands(stats.requests),
-        bytes(stats.wire_bytes)
+        "  {} archived ({}) with {}; {} on the wire, {} of bodies.",
+        counted(stats.pages, "document"),
+        copies(stats.duplicates),
+        counted(stats.requests, "request"),
+        bytes(stats.wire_bytes),
+        bytes(stats.body_bytes)
     )?;
     writeln!(
         out,
-        "  {} URLs known on {} hosts: {} visited, {} due, {} failed, {} excluded.",
-        thousands(stats.known),
-        thousands(hosts),
-        thousands(stats.visited),
+        "  {} known on {}: {}, {}, {} due, {} failed, {} excluded.",
+        counted(stats.known, "URL"),
+        counted(hosts, "host"),
+        counted(stats.pages, "document"),
+        counted(stats.redirects(), "redirect"),
         thousands(stats.due),
         thousands(stats.failed),
         thousands(stats.excluded)

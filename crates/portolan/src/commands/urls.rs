@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &UrlsArguments) -> Result<ExitCode, Failure> {
                 "attempts": record.attempts,
                 "status": visit.as_ref().map(|v| v.status),
                 "mime": visit.as_ref().map(|v| v.mime.as_str()),
-                "bytes": visit.as_ref().map(|v| v.body_bytes),
+                "body_bytes": visit.as_ref().map(|v| v.body_bytes),
                 "at_ms": visit.as_ref().map(|v| v.at_ms),
                 "duplicate": visit.as_ref().map(|v| v.duplicate_of.is_some()),
             });

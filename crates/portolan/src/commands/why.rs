@@ -134,7 +134,7 @@ impl Story {
             "mime": visit.map(|v| v.mime.as_str()),
             "charset": visit.map(|v| v.charset.as_str()),
             "title": visit.map(|v| v.title.as_str()),
-            "bytes": visit.map(|v| v.body_bytes),
+            "body_bytes": visit.map(|v| v.body_bytes),
             "fetch_ms": visit.map(|v| v.fetch_ms),
             "links": visit.map(|v| v.links),
             "links_left_out": visit.map(|v| v.links_left_out),

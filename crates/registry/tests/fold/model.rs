@@ -312,6 +312,17 @@ impl ModelPartition {
     }
 }
 
+/// Every known URL is counted in one state, and every failed or excluded one by one reason.
+fn parts_make_up_the_whole(snapshot: &Snapshot) {
+    let stats = snapshot.stats();
+    assert_eq!(
+        stats.known,
+        stats.visited + stats.due + stats.failed + stats.excluded
+    );
+    let reasons: u64 = Reason::ALL.iter().map(|&r| stats.by_reason(r)).sum();
+    assert_eq!(reasons, stats.failed + stats.excluded);
+}
+
 /// Everything that tools can read agrees with the model.
 pub fn compare(snapshot: &Snapshot, model: &[ModelPartition]) {
     let mut found = BTreeMap::new();
@@ -343,6 +354,7 @@ pub fn compare(snapshot: &Snapshot, model: &[ModelPartition]) {
         assert_eq!(found.get(doc), Some(known));
     }
     assert_eq!(found.len(), expected.len());
+    parts_make_up_the_whole(snapshot);
 
     let hosts: BTreeSet<HostId> = expected.values().map(|known| host_of(&known.url)).collect();
     let mut due = BTreeMap::new();
