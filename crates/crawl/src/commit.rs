@@ -3,16 +3,16 @@
 //! the visits to their partitions' logs. What is in a log is therefore in the archive, and the
 //! owners fold nothing that a crash could take back.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use portolan_archive::{Built, Capture, ContentSeen, PageFacts, RecordBuilder, WarcWriter};
-use portolan_model::{PartitionId, Visit};
+use portolan_archive::{ContentSeen, RecordBuilder, WarcWriter};
+use portolan_model::PartitionId;
 use portolan_registry::{Delivery, Entry, Logs};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
+use crate::answered::Record;
 use crate::error::CrawlError;
 use crate::metrics::Stage;
 use crate::shared::{Shared, UNFOLDED_KIB, kib, owner};
@@ -35,23 +35,6 @@ pub(crate) struct Finished {
     pub(crate) record: Option<Record>,
     /// Room in the buffers between workers and archivist, given back once the record is written.
     pub(crate) room: Option<OwnedSemaphorePermit>,
-}
-
-/// The records of a visit, as built by a worker.
-pub(crate) struct Record {
-    pub(crate) built: Built,
-    /// What a revisit record needs in case the payload is known already; `None`: stored in full.
-    pub(crate) copy: Option<Box<Copyable>>,
-}
-
-/// An answer without its body.
-pub(crate) struct Copyable {
-    pub(crate) surt: String,
-    pub(crate) ip: IpAddr,
-    pub(crate) request_head: Vec<u8>,
-    pub(crate) response_head: Vec<u8>,
-    pub(crate) protocol: Option<&'static str>,
-    pub(crate) oddities: Vec<&'static str>,
 }
 
 pub(crate) struct Archivist {
@@ -214,7 +197,7 @@ impl Archivist {
                 if let (Some(first), Some(copy)) = (&first, &record.copy)
                     && first.url != *url
                 {
-                    let capture = copy.capture(url, visit);
+                    let capture = copy.capture(url, visit, None);
                     let outlinks = links
                         .iter()
                         .chain(forwards.iter().flat_map(|(_, batch)| batch.iter()))
@@ -237,33 +220,5 @@ impl Archivist {
             Entry::Links { .. } | Entry::Again { .. } | Entry::Judged { .. } => {}
         }
         Ok(())
-    }
-}
-
-impl Copyable {
-    fn capture<'a>(&'a self, url: &'a str, visit: &'a Visit) -> Capture<'a> {
-        Capture {
-            url,
-            surt: &self.surt,
-            at_ms: visit.at_ms,
-            ip: Some(self.ip),
-            request_head: &self.request_head,
-            response_head: &self.response_head,
-            body: &[],
-            sha1: Some(visit.sha1),
-            status: visit.status,
-            protocol: self.protocol,
-            identified_type: None,
-            truncated: visit.truncated,
-            facts: PageFacts {
-                fetch_ms: visit.fetch_ms,
-                depth: visit.depth,
-                charset: &visit.charset,
-                title: &visit.title,
-                simhash: visit.simhash,
-                oddities: &self.oddities,
-                via: None,
-            },
-        }
     }
 }

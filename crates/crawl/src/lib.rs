@@ -13,6 +13,7 @@
 
 mod address;
 mod admission;
+mod answered;
 mod asker;
 mod assembly;
 pub mod bench;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use encoding_rs::UTF_8;
 use memchr::memmem;
-use portolan_archive::{Capture, PageFacts, RecordBuilder};
+use portolan_archive::RecordBuilder;
 use portolan_content::{
     Directives, DocumentKind, FeedLimits, Fingerprint, MimeType, SitemapLimits,
     html::refresh_target, is_gzip, kind_of, parse_feed, parse_sitemap,
@@ -15,11 +15,11 @@ use portolan_content::{
 use portolan_model::{
     CanonicalUrl, Canonicalizer, DocId, LinkKind, Outcome, PartitionId, Reason, Visit,
 };
-use portolan_net::{Decoder, Oddity, Response, Version};
+use portolan_net::{Decoder, Response};
 use portolan_registry::Due;
 
 use crate::admission::{Admission, Page};
-use crate::commit::{Copyable, Record};
+use crate::answered::{Answered, Record};
 use crate::generations::Generations;
 use crate::links::{PageLinks, RawLinks};
 use crate::mapper::NameDrop;
@@ -345,82 +345,34 @@ impl Workbench {
         visit: &Visit,
         links: &PageLinks,
     ) -> Record {
-        let surt = fetched.url.surt();
-        let oddities: Vec<&'static str> = response
-            .oddities
-            .iter()
-            .map(|oddity| oddity.name())
-            .collect();
-        let protocol = protocol_of(&response);
-        let capture = Capture {
-            url: fetched.url.as_str(),
-            surt: &surt,
-            at_ms: visit.at_ms,
-            ip: Some(fetched.ip),
-            request_head: &response.request_head,
-            response_head: response.head.bytes(),
-            body: &response.body,
-            sha1: None,
-            status: visit.status,
-            protocol,
-            identified_type: None,
-            truncated: visit.truncated,
-            facts: PageFacts {
-                fetch_ms: visit.fetch_ms,
-                depth: visit.depth,
-                via: None,
-                charset: &visit.charset,
-                title: &visit.title,
-                simhash: visit.simhash,
-                oddities: &oddities,
-            },
-        };
-        let built = self
-            .builder
-            .build(&capture, links.iter().map(|link| (link.url, link.kind)));
+        let (answered, body) = Answered::of(fetched.url, fetched.ip, response);
+        let capture = answered.capture(fetched.url.as_str(), visit, Some(&body));
+        let outlinks = links.iter().map(|link| (link.url, link.kind));
+        let built = self.builder.build(&capture, outlinks);
         let may_be_copy =
-            shared.settings.archive.deduplicate && visit.is_document() && !response.body.is_empty();
-        let copy = may_be_copy.then(|| {
-            Box::new(Copyable {
-                surt,
-                ip: fetched.ip,
-                request_head: response.request_head,
-                response_head: response.head.into_bytes(),
-                protocol,
-                oddities,
-            })
-        });
-        Record { built, copy }
+            shared.settings.archive.deduplicate && visit.is_document() && !body.is_empty();
+        Record {
+            built,
+            copy: may_be_copy.then(|| Box::new(answered)),
+        }
     }
 
     /// The record of something that is not a visit of a queued URL: robots.txt.
     pub(crate) fn record_plain(
         &mut self,
         url: &CanonicalUrl,
-        response: &Response,
+        response: Response,
         ip: IpAddr,
         at_ms: u64,
     ) -> Record {
-        let oddities: Vec<&'static str> = response.oddities.iter().map(Oddity::name).collect();
-        let capture = Capture {
-            url: url.as_str(),
-            surt: &url.surt(),
-            at_ms,
-            ip: Some(ip),
-            request_head: &response.request_head,
-            response_head: response.head.bytes(),
-            body: &response.body,
-            sha1: None,
+        let visit = Visit {
             status: response.status(),
-            protocol: protocol_of(response),
-            identified_type: None,
+            fetch_ms: response.timings.total_ms,
             truncated: response.truncated,
-            facts: PageFacts {
-                fetch_ms: response.timings.total_ms,
-                oddities: &oddities,
-                ..PageFacts::default()
-            },
+            ..Visit::without_answer(at_ms, Outcome::Fetched)
         };
+        let (answered, body) = Answered::of(url, ip, response);
+        let capture = answered.capture(url.as_str(), &visit, Some(&body));
         Record {
             built: self.builder.build(&capture, []),
             copy: None,
@@ -487,14 +439,6 @@ fn outcome_of(status: u16, is_last: bool, is_to_blame: bool) -> Outcome {
         500..600 => Outcome::Failed(Reason::HttpServerError),
         200..400 => Outcome::Fetched,
         _ => Outcome::Failed(Reason::BrokenHttp),
-    }
-}
-
-fn protocol_of(response: &Response) -> Option<&'static str> {
-    match response.version() {
-        Version::Http2 => Some("h2"),
-        Version::Http09 => Some("http/0.9"),
-        _ => None,
     }
 }
 

@@ -10,8 +10,8 @@ use portolan_model::{CanonicalUrl, Reason, RobotsRecord, RobotsStatus, Truncatio
 use portolan_net::{BodySink, DecodeEnd, Decoder, Method, NetError, Response};
 use portolan_registry::Entry;
 
+use crate::answered::Record;
 use crate::asker::{Answer, Asked, Asker};
-use crate::commit::Record;
 use crate::generations::Generations;
 use crate::links::PageLinks;
 use crate::turn::Visitor;
@@ -319,7 +319,7 @@ impl Visitor {
         self.asker.promise();
         let archived = self.worker.bench.borrow_mut().record_plain(
             &reading.next,
-            &answer.response,
+            answer.response,
             answer.peer,
             at_ms,
         );

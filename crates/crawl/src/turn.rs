@@ -9,10 +9,11 @@ use portolan_model::{CanonicalUrl, LinkBatch, Outcome, PartitionId, Pulse, Reaso
 use portolan_net::{BodySink, Method, NetError};
 use portolan_registry::{Due, Entry, RegistryError, Turn};
 
+use crate::answered::Record;
 use crate::asker::{Asked, Asker};
 use crate::body_watch::BodyWatch;
 use crate::budget::Claim;
-use crate::commit::{Finished, Record};
+use crate::commit::Finished;
 use crate::links::PageLinks;
 use crate::metrics::Stage;
 use crate::page::{Fetched, Processed};

@@ -1,0 +1,80 @@
+//! An answer without its body, and the one way from it to a capture for the archive: with the body for the first
+//! record of a payload, without it for a revisit.
+
+use std::net::IpAddr;
+
+use portolan_archive::{Built, Capture, PageFacts};
+use portolan_model::{CanonicalUrl, Visit};
+use portolan_net::{Oddity, Response, Version};
+
+/// The records of a visit, as built by a worker.
+pub(crate) struct Record {
+    pub(crate) built: Built,
+    /// What a revisit record needs in case the payload is known already; `None`: stored in full.
+    pub(crate) copy: Option<Box<Answered>>,
+}
+
+/// What came back for a request, but for the body.
+pub(crate) struct Answered {
+    surt: String,
+    ip: IpAddr,
+    request_head: Vec<u8>,
+    response_head: Vec<u8>,
+    protocol: Option<&'static str>,
+    oddities: Vec<&'static str>,
+}
+
+impl Answered {
+    /// Takes a response apart: all but its body, and its body.
+    pub(crate) fn of(url: &CanonicalUrl, ip: IpAddr, response: Response) -> (Self, Vec<u8>) {
+        let answered = Self {
+            surt: url.surt(),
+            ip,
+            protocol: protocol_of(&response),
+            oddities: response.oddities.iter().map(Oddity::name).collect(),
+            request_head: response.request_head,
+            response_head: response.head.into_bytes(),
+        };
+        (answered, response.body)
+    }
+
+    /// What the archive is given. Without a body the payload is the one whose SHA-1 is in `visit`.
+    pub(crate) fn capture<'a>(
+        &'a self,
+        url: &'a str,
+        visit: &'a Visit,
+        body: Option<&'a [u8]>,
+    ) -> Capture<'a> {
+        Capture {
+            url,
+            surt: &self.surt,
+            at_ms: visit.at_ms,
+            ip: Some(self.ip),
+            request_head: &self.request_head,
+            response_head: &self.response_head,
+            body: body.unwrap_or_default(),
+            sha1: body.is_none().then_some(visit.sha1),
+            status: visit.status,
+            protocol: self.protocol,
+            identified_type: None,
+            truncated: visit.truncated,
+            facts: PageFacts {
+                fetch_ms: visit.fetch_ms,
+                depth: visit.depth,
+                via: None,
+                charset: &visit.charset,
+                title: &visit.title,
+                simhash: visit.simhash,
+                oddities: &self.oddities,
+            },
+        }
+    }
+}
+
+fn protocol_of(response: &Response) -> Option<&'static str> {
+    match response.version() {
+        Version::Http2 => Some("h2"),
+        Version::Http09 => Some("http/0.9"),
+        _ => None,
+    }
+}
