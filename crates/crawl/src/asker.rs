@@ -15,9 +15,10 @@ use portolan_net::{
 };
 use portolan_registry::{Rest, Turn};
 
+use crate::access::HostAccess;
 use crate::address::AddressDoor;
 use crate::gate::Door;
-use crate::politeness::Mood;
+use crate::politeness::{Delays, Mood};
 use crate::pools::{Seat, SeatedSink};
 use crate::promise::{Asking, Heed};
 use crate::retry_after;
@@ -45,6 +46,8 @@ pub(crate) struct Asker {
     pub(crate) worker: Rc<Worker>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) host: HostId,
+    /// What is particular about asking this host.
+    pub(crate) access: Arc<HostAccess>,
     /// How the host is, and when it may be asked again.
     pub(crate) pulse: Pulse,
     /// The host had not failed before the last request. Whoever asks says so first.
@@ -72,6 +75,7 @@ impl Asker {
         let unknown_ms = shared.politeness.unknown_delay_ms();
         Ok(Self {
             host: turn.host,
+            access: shared.access.of(&turn.name),
             pulse: turn.pulse,
             was_well: true,
             blameless: false,
@@ -90,7 +94,7 @@ impl Asker {
     /// are followed by. `Err`: the host is to be left alone until then.
     pub(crate) fn as_guest(
         worker: &Rc<Worker>,
-        host: HostId,
+        (host, name): (HostId, &str),
         rest: Rest,
         seat: &Rc<Seat>,
     ) -> Result<Self, u64> {
@@ -99,6 +103,7 @@ impl Asker {
         shared.gate.enter_as_guest(Door::Host(host), now_ms)?;
         let asker = Self {
             host,
+            access: shared.access.of(name),
             pulse: Pulse {
                 not_before_ms: rest.not_before_ms,
                 ..Pulse::default()
@@ -172,8 +177,11 @@ impl Asker {
             begun_ms,
             crawl_delay_ms,
         });
+        let access = Arc::clone(&self.access);
         let request = Request {
             method,
+            user_agent: access.user_agent.as_deref(),
+            extra: &access.fields(&origin),
             ..Request::get(url.path_and_query())
         };
         let mut heed = Heed {
@@ -228,10 +236,17 @@ impl Asker {
         result.map(Asked::Answer)
     }
 
+    pub(crate) fn delays(&self, crawl_ms: Option<u64>) -> Delays {
+        Delays {
+            own_ms: self.access.delay_ms,
+            crawl_ms,
+        }
+    }
+
     /// The host was asked, or could not be: from here on it is left alone.
     fn rest(&mut self, now_ms: u64, took_ms: u64, crawl_delay_ms: Option<u64>, mood: Mood) {
-        let polite = &self.shared.politeness;
-        self.pulse = polite.after(&self.pulse, now_ms, took_ms, crawl_delay_ms, mood);
+        let (polite, delays) = (&self.shared.politeness, self.delays(crawl_delay_ms));
+        self.pulse = polite.after(&self.pulse, now_ms, took_ms, delays, mood);
         self.unrecorded = true;
         self.promise();
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use portolan_archive::ArchiveSettings;
 use portolan_model::url::CanonicalSettings;
-use portolan_model::{Clock, Identities, Order, Ranker};
+use portolan_model::{CanonicalUrl, Clock, Identities, Order, Ranker};
 use portolan_net::{
     Connector, DnsResolver, Guard, HttpSettings, Mapping, MappingSettings, Network, ResolveRule,
     Resolver, StaticResolver, SystemResolver,
@@ -19,6 +19,7 @@ use crate::error::CrawlError;
 use crate::machine::{self, Bounds};
 use crate::named::Named;
 use crate::pools::PoolSizes;
+use crate::scope::Scope;
 use crate::settings::{Compression, FrontierOrder, MAX_PARTITIONS, Settings};
 
 /// Tries of one DNS query.
@@ -38,6 +39,14 @@ pub(crate) fn canonical(settings: &Settings) -> CanonicalSettings {
         drop_session_segments: settings.urls.drop_session_segments,
         drop_semicolon_parameters: settings.urls.drop_semicolon_parameters.clone(),
     }
+}
+
+/// Where the crawl may go, seen from its roots.
+pub(crate) fn scope<'a>(
+    settings: &Settings,
+    roots: impl IntoIterator<Item = &'a CanonicalUrl>,
+) -> Result<Scope, CrawlError> {
+    Ok(Scope::new(&settings.scope, roots)?.with_hosts(&settings.host)?)
 }
 
 pub(crate) fn threads(settings: &Settings) -> usize {
@@ -77,6 +86,7 @@ pub(crate) fn registry(
     (ids, crawl_id): (Identities, u64),
 ) -> RegistrySettings {
     let politeness = &settings.politeness;
+    let host_delays_ms = settings.host.iter().filter_map(|host| host.delay_ms);
     RegistrySettings {
         crawl_id,
         partitions,
@@ -86,7 +96,7 @@ pub(crate) fn registry(
         checkpoint_log_bytes: settings.registry.checkpoint_log_mb << 20,
         keep_log: settings.registry.keep_log,
         unknown_delay_ms: politeness.unknown_delay_ms(),
-        longest_pause_ms: politeness.longest_pause_ms(),
+        longest_pause_ms: host_delays_ms.fold(politeness.longest_pause_ms(), u64::max),
         ..RegistrySettings::default()
     }
 }

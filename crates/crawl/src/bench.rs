@@ -62,7 +62,7 @@ impl Extractor {
                 Identities::PUBLIC,
             ),
             names: NameDrop::new(names),
-            scope: RwLock::new(Scope::new(&settings.scope, seeds)?),
+            scope: RwLock::new(assembly::scope(settings, seeds)?),
             partitions,
             facts: HtmlFacts::default(),
             links: PageLinks::none(None),

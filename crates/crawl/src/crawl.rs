@@ -19,6 +19,7 @@ use portolan_model::{
 use portolan_registry::{Entry, Opened, Registry, RegistryError, RegistrySettings, Snapshot};
 use tokio::sync::{Notify, Semaphore, mpsc};
 
+use crate::access::Access;
 use crate::admission::Admission;
 use crate::assembly;
 use crate::budget::{Budget, StoppedBy};
@@ -40,7 +41,6 @@ use crate::politeness::Politeness;
 use crate::recovery::Recovered;
 use crate::report::Report;
 use crate::retry::{self, Retry};
-use crate::scope::Scope;
 use crate::secret;
 use crate::settings::Settings;
 use crate::shared::{LARGE_BODIES, ROOM_KIB, Shared, UNFOLDED_KIB, owner};
@@ -134,7 +134,8 @@ impl Crawl {
         let bounds = assembly::bounds(&plan.settings);
         let open_files = machine::raise_open_files();
         let mapping = assembly::mapping(&plan.settings, &bounds, clock.clone())?;
-        Scope::new(&plan.settings.scope, &seeds)?;
+        assembly::scope(&plan.settings, &seeds)?;
+        let access = Access::new(&plan.settings)?;
         check_ports(&plan.settings, &seeds)?;
         assembly::connector(&plan.settings, &Named::default())?;
         let archive_settings = assembly::archive(&plan.settings);
@@ -264,7 +265,8 @@ impl Crawl {
         let shared = Arc::new(Shared {
             division: Arc::new(division),
             ranker,
-            scope: RwLock::new(Scope::new(&plan.settings.scope, &seeds)?),
+            scope: RwLock::new(assembly::scope(&plan.settings, &seeds)?),
+            access,
             politeness,
             gate,
             pauses,

@@ -5,12 +5,13 @@
 //! `turn` (one host, a few URLs) with `asker` (the one way to ask), `address` and `body_watch`, `promise` and `pauses` (what outlives us), `robots` (settled before any page) with `neighbour` (what other hosts are owed), `page` (an answer becomes a
 //! visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
 //! `outages` (who is waited for), `retry` (what failed is asked for again).
-//! Beside them: `scope` (may a link be crawled), `politeness` (how long a host rests), `gate`
+//! Beside them: `scope` (may a link be crawled), `access` (what is sent along, and what is particular to hosts), `politeness` (how long a host rests), `gate`
 //! (addresses and hosts, shared by all workers), `network` (is it they or we?), `pools` (who may be at work, and who waits), `parking` (idle
 //! connections), `machine` (how many of them), `budget` (when to stop),
 //! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from),
 //! `check` (is all as it was written), `bench` (parts of the way alone, to be measured).
 
+mod access;
 mod address;
 mod admission;
 mod answered;

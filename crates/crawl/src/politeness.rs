@@ -16,6 +16,15 @@ pub(crate) enum Mood {
     },
 }
 
+/// How long a host is to be left alone, by those who may ask for it before anything is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Delays {
+    /// By the settings. 0 is for one's own servers: it also turns off the delay by response time.
+    pub(crate) own_ms: u64,
+    /// By the host's robots.txt.
+    pub(crate) crawl_ms: Option<u64>,
+}
+
 impl PolitenessSettings {
     /// No pause is longer, but for a Crawl-delay.
     pub(crate) fn longest_pause_ms(&self) -> u64 {
@@ -48,9 +57,9 @@ impl Politeness {
         }
     }
 
-    /// `delay_ms = 0` is for one's own servers: it also turns off the delay by response time and
-    /// the one by address, but nothing that a server asked for.
-    pub(crate) fn is_hurried(&self) -> bool {
+    /// `delay_ms = 0` is for one's own servers: it also turns off the delay by address, but nothing that a
+    /// server asked for.
+    fn is_hurried(&self) -> bool {
         self.settings.delay_ms == 0
     }
 
@@ -76,11 +85,11 @@ impl Politeness {
         before: &Pulse,
         now_ms: u64,
         took_ms: u64,
-        crawl_delay_ms: Option<u64>,
+        delays: Delays,
         mood: Mood,
     ) -> Pulse {
-        let mut delay_ms = self.settings.delay_ms.max(crawl_delay_ms.unwrap_or(0));
-        if !self.is_hurried() {
+        let mut delay_ms = delays.own_ms.max(delays.crawl_ms.unwrap_or(0));
+        if delays.own_ms > 0 {
             let by_response = (took_ms as f64 * self.settings.response_time_factor) as u64;
             delay_ms = delay_ms.max(by_response.min(self.settings.response_time_delay_max_ms));
         }
@@ -162,6 +171,13 @@ mod tests {
         Politeness::new(settings, Settings::default().outages, RUN_MS)
     }
 
+    const SECOND: Delays = delays(1_000, None);
+    const NO_DELAY: Delays = delays(0, None);
+
+    const fn delays(own_ms: u64, crawl_ms: Option<u64>) -> Delays {
+        Delays { own_ms, crawl_ms }
+    }
+
     /// When the run began.
     const RUN_MS: u64 = 900_000;
 
@@ -181,7 +197,8 @@ mod tests {
         let polite = politeness(1_000);
         let before = Pulse::default();
         let after = |took, crawl_delay, mood| {
-            wait(polite.after(&before, 1_000_000, took, crawl_delay, mood))
+            let delays = delays(1_000, crawl_delay);
+            wait(polite.after(&before, 1_000_000, took, delays, mood))
         };
         assert!(after(1, None, Mood::Content) >= 1_000);
         assert!(after(1, Some(5_000), Mood::Content) >= 5_000);
@@ -194,8 +211,10 @@ mod tests {
     fn no_delay_still_obeys_the_server() {
         let hurried = politeness(0);
         let before = Pulse::default();
-        let after =
-            |crawl_delay, mood| wait(hurried.after(&before, 1_000_000, 500, crawl_delay, mood));
+        let after = |crawl_delay, mood| {
+            let delays = delays(0, crawl_delay);
+            wait(hurried.after(&before, 1_000_000, 500, delays, mood))
+        };
         assert_eq!(after(None, Mood::Content), 0);
         assert!(after(Some(2_000), Mood::Content) >= 2_000);
         assert!(after(None, strained(Some(7_000))) >= 7_000);
@@ -209,14 +228,14 @@ mod tests {
         let mut pulse = Pulse::default();
         let mut waits = Vec::new();
         for _ in 0..20 {
-            pulse = polite.after(&pulse, 1_000_000, 1, None, strained(None));
+            pulse = polite.after(&pulse, 1_000_000, 1, SECOND, strained(None));
             waits.push(wait(pulse));
         }
         assert!(waits.windows(2).all(|w| w[1] >= w[0]));
         assert!(waits[3] >= 8_000 && waits[19] <= 60_001);
         assert_eq!(
             polite
-                .after(&pulse, 1_000_000, 1, None, Mood::Content)
+                .after(&pulse, 1_000_000, 1, SECOND, Mood::Content)
                 .failures,
             0
         );
@@ -226,7 +245,8 @@ mod tests {
     fn a_host_is_given_up_after_a_time_and_not_after_a_number_of_failures() {
         let polite = politeness(0);
         let day_ms = Settings::default().outages.give_up_ms;
-        let fail = |before: &Pulse, now_ms| polite.after(before, now_ms, 1, None, strained(None));
+        let fail =
+            |before: &Pulse, now_ms| polite.after(before, now_ms, 1, NO_DELAY, strained(None));
         let mut pulse = fail(&Pulse::default(), 1_000_000);
         assert_eq!(pulse.failing_since_ms, 1_000_000);
         for n in 1..1_000 {
@@ -237,7 +257,7 @@ mod tests {
         assert_eq!(pulse.given_up_by, RUN_MS);
         assert!(
             !polite
-                .after(&pulse, 1_000_001, 1, None, Mood::Content)
+                .after(&pulse, 1_000_001, 1, NO_DELAY, Mood::Content)
                 .is_failing()
         );
     }
@@ -249,9 +269,9 @@ mod tests {
             trouble: Reason::UnknownHost,
             retry_after_ms: None,
         };
-        let first = polite.after(&Pulse::default(), 1_000_000, 1, None, mood);
+        let first = polite.after(&Pulse::default(), 1_000_000, 1, SECOND, mood);
         assert_eq!(first.given_up_by, 0);
-        let later = polite.after(&first, 1_010_000, 1, None, mood);
+        let later = polite.after(&first, 1_010_000, 1, SECOND, mood);
         assert_eq!(later.given_up_by, RUN_MS);
     }
 
@@ -264,7 +284,7 @@ mod tests {
             failing_since_ms: 1,
             ..Pulse::default()
         };
-        let after = polite.after(&before, 1_000_000, 1, None, strained(None));
+        let after = polite.after(&before, 1_000_000, 1, NO_DELAY, strained(None));
         assert_eq!((after.failures, after.given_up_by), (1, 0));
         assert_eq!(after.failing_since_ms, 1_000_000);
     }
@@ -272,7 +292,7 @@ mod tests {
     #[test]
     fn what_the_server_asked_for_is_told_from_our_own_back_off() {
         let polite = politeness(1_000);
-        let after = |mood| polite.after(&Pulse::default(), 1_000_000, 1, None, mood);
+        let after = |mood| polite.after(&Pulse::default(), 1_000_000, 1, SECOND, mood);
         assert!(after(strained(Some(60_000))).demanded);
         assert!(!after(strained(None)).demanded);
     }

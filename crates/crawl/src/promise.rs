@@ -70,8 +70,8 @@ impl Drop for Asker {
         if let Some(asking) = self.asking.take() {
             let now_ms = self.shared.now_ms();
             let took_ms = now_ms.saturating_sub(asking.begun_ms);
-            let (polite, delay_ms) = (&self.shared.politeness, asking.crawl_delay_ms);
-            self.pulse = polite.after(&self.pulse, now_ms, took_ms, delay_ms, Mood::Content);
+            let (polite, delays) = (&self.shared.politeness, self.delays(asking.crawl_delay_ms));
+            self.pulse = polite.after(&self.pulse, now_ms, took_ms, delays, Mood::Content);
             self.unrecorded = true;
         }
         self.end();

@@ -121,13 +121,14 @@ impl Visitor {
             // Nobody is there to answer: the crawl ends.
             return Ok(Asked::Later);
         };
-        let mut guest = match Asker::as_guest(&self.worker, key.host, rest, &self.asker.seat) {
-            Ok(guest) => guest,
-            Err(at_ms) => {
-                self.asker.not_before(at_ms);
-                return Ok(Asked::Later);
-            }
-        };
+        let mut guest =
+            match Asker::as_guest(&self.worker, (key.host, url.host()), rest, &self.asker.seat) {
+                Ok(guest) => guest,
+                Err(at_ms) => {
+                    self.asker.not_before(at_ms);
+                    return Ok(Asked::Later);
+                }
+            };
         let delay_ms = rest.delay_ms.map(u64::from);
         let asked = guest
             .ask(url, Method::Get, &mut FirstBytes::default(), delay_ms)
@@ -229,7 +230,7 @@ impl Visitor {
                     self.unreachable(origin, reading).await;
                     return ControlFlow::Break(());
                 };
-                let product = &self.shared.settings.identity.product;
+                let product = &self.asker.access.product;
                 let robots = Robots::parse_for(&body, product, origin);
                 self.settle_robots(origin, &reading, RobotsStatus::Rules, robots, answer, at_ms)
                     .await;

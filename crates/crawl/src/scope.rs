@@ -1,21 +1,24 @@
 //! Scope and access conditions: may this link be crawled, and how urgently? Judges by the URL and
 //! where it was found alone; robots.txt, addresses and contents are judged elsewhere.
 //!
-//! Layout: `settings` (what a person may set), `roots` (where the crawl may go), `sites` (hosts
+//! Layout: `settings` (what a person may set), `hosts` (rules by host), `roots` (where the crawl may go), `sites` (hosts
 //! chosen and shut out), `shape` (traps and limits that show in the URL's form).
 
+mod hosts;
 mod roots;
 mod settings;
 mod shape;
 mod sites;
 
 pub use settings::{PriorityRule, ScopeError, ScopeKind, ScopeSettings};
+pub(crate) use sites::Sites;
 
+use crate::settings::HostSettings;
+use hosts::HostRules;
 use portolan_model::{CanonicalUrl, LinkKind, Reason, Verdict, service_of_port};
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use roots::Roots;
 use shape::Shape;
-use sites::Sites;
 
 /// Patterns come from a person, but a slip should not cost gigabytes.
 const MAX_PATTERN_BYTES: usize = 16 * 1024 * 1024;
@@ -36,6 +39,8 @@ pub struct Scope {
     priorities: Option<Priorities>,
     respect_nofollow: bool,
     embeds_off_scope: bool,
+    /// What `[[host]]` blocks say instead of `include` and `exclude`.
+    hosts: HostRules,
 }
 
 impl Scope {
@@ -57,11 +62,18 @@ impl Scope {
             priorities: Priorities::new(&settings.priorities)?,
             respect_nofollow: settings.respect_nofollow,
             embeds_off_scope: settings.embeds_off_scope,
+            hosts: HostRules::default(),
         };
         for root in roots {
             scope.add_root(root);
         }
         Ok(scope)
+    }
+
+    /// With the rules of `[[host]]` blocks: those of a block take the place of the crawl's own on its hosts.
+    pub fn with_hosts(mut self, blocks: &[HostSettings]) -> Result<Self, ScopeError> {
+        self.hosts = HostRules::new(blocks)?;
+        Ok(self)
     }
 
     /// A seed, or what a seed redirected to: the crawl may go where it lives.
@@ -146,7 +158,10 @@ impl Scope {
     /// What has to search the URL's text.
     fn refused_by_rule(&self, url: &CanonicalUrl, kind: LinkKind) -> Option<Reason> {
         let text = url.as_str();
-        if self.exclude.as_ref().is_some_and(|set| set.is_match(text)) {
+        let (include, exclude) = self
+            .hosts
+            .patterns(url.host(), (&self.include, &self.exclude));
+        if exclude.is_some_and(|set| set.is_match(text)) {
             return Some(Reason::ExcludeRule);
         }
         let is_reserved = |reserved: &String| text.contains(reserved.as_str());
@@ -154,7 +169,7 @@ impl Scope {
             return Some(Reason::ReservedUrlText);
         }
         let need_not_match = kind.is_seed() || (kind == LinkKind::Embed && self.embeds_off_scope);
-        let included = || self.include.as_ref().is_none_or(|set| set.is_match(text));
+        let included = || include.is_none_or(|set| set.is_match(text));
         if !need_not_match && !included() {
             return Some(Reason::NotIncluded);
         }

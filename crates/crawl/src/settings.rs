@@ -1,12 +1,16 @@
 //! Every setting of a crawl as plain data: what `portolan config` prints and a settings file may
 //! hold. Defaults are not here but in `default.toml`, the one file that ships them.
 
+mod access;
 mod check;
 mod file;
 mod nearest;
 
 use std::fmt;
 use std::ops::Range;
+
+pub use access::{AccessSettings, HostSettings, SecretText};
+pub(crate) use access::{Entrance, is_secret, product_of, split_field};
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +25,10 @@ pub(crate) const MAX_PARTITIONS: u16 = 1024;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
+    /// Blocks in the order of the file, those of the command line first.
+    pub host: Vec<HostSettings>,
     pub identity: IdentitySettings,
+    pub access: AccessSettings,
     pub limits: LimitSettings,
     pub politeness: PolitenessSettings,
     pub outages: OutageSettings,

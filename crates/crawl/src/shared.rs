@@ -9,6 +9,7 @@ use portolan_net::{Connector, Mapping};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, Semaphore, mpsc};
 
+use crate::access::Access;
 use crate::admission::Admission;
 use crate::budget::{Budget, StoppedBy};
 use crate::commit::Finished;
@@ -31,6 +32,7 @@ pub(crate) struct Shared {
     pub(crate) ranker: Arc<dyn Ranker>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) scope: RwLock<Scope>,
+    pub(crate) access: Access,
     pub(crate) politeness: Politeness,
     pub(crate) gate: Gate,
     pub(crate) network: Network,

@@ -89,7 +89,7 @@ pub(crate) struct Visitor {
     pub(crate) asker: Asker,
 }
 
-/// Whether `limits.max_pages_per_host` lets a host go on.
+/// Whether `limits.max_pages_per_host`, or what a `[[host]]` block says instead, lets a host go on.
 enum HostBudget {
     Open,
     /// What is under way may use up the rest.
@@ -272,7 +272,7 @@ impl Visitor {
 
     /// May another document of this host be asked for?
     fn host_budget(&self) -> HostBudget {
-        let max = self.shared.settings.limits.max_pages_per_host;
+        let max = self.asker.access.max_pages;
         if max == 0 {
             HostBudget::Open
         } else if self.turn.pages >= max {

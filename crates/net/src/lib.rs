@@ -19,8 +19,8 @@ pub use decode::{DecodeEnd, Decoder};
 pub use error::NetError;
 pub use guard::{Guard, Refused, RefusedPort, special};
 pub use http::{
-    BodySink, Connection, Head, HttpSettings, Method, Oddities, Oddity, Origin, Request, Response,
-    Scheme, Timings, Version, Wait,
+    BodySink, Connection, Field, Head, HttpSettings, Method, Oddities, Oddity, Origin, Request,
+    Response, Scheme, Timings, Version, Wait, basic_credentials,
 };
 pub use network::{Network, NotANetwork};
 pub use resolve::{

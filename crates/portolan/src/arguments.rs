@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::arguments_access::AccessArguments;
+
 /// The version, and the commit where it is known (see build.rs).
 pub(crate) const VERSION: &str = env!("PORTOLAN_VERSION");
 
@@ -29,7 +31,7 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    Crawl(CrawlArguments),
+    Crawl(Box<CrawlArguments>),
     Status(StatusArguments),
     Urls(UrlsArguments),
     Why(WhyArguments),
@@ -116,6 +118,8 @@ pub(crate) struct CrawlArguments {
     /// How a server's operator reaches you: a URL or e-mail address
     #[arg(long, value_name = "S")]
     pub(crate) contact: Option<String>,
+    #[command(flatten)]
+    pub(crate) access: AccessArguments,
     /// Print one JSON object at the end on stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -7,6 +7,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod arguments;
+mod arguments_access;
 mod arguments_bench;
 mod arguments_graph;
 mod commands;

@@ -147,6 +147,8 @@ pub enum ScopeError {
 fn as_typed(setting: &str) -> String {
     match setting {
         "include" | "exclude" => format!("--{setting} (setting scope.{setting})"),
+        "host.include" => "[[host]] include".to_owned(),
+        "host.exclude" => "[[host]] exclude".to_owned(),
         _ => format!("setting scope.{setting}"),
     }
 }

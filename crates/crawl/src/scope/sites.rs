@@ -5,7 +5,7 @@ use portolan_model::Canonicalizer;
 use std::collections::HashSet;
 
 #[derive(Debug, Clone)]
-pub(super) struct Sites {
+pub(crate) struct Sites {
     hosts: HashSet<Box<str>>,
     /// From `*.example.org`: the name and everything below it.
     domains: HashSet<Box<str>>,
@@ -13,7 +13,7 @@ pub(super) struct Sites {
 
 impl Sites {
     /// `None` for an empty list, which says nothing.
-    pub(super) fn new(
+    pub(crate) fn new(
         setting: &'static str,
         patterns: &[String],
     ) -> Result<Option<Self>, ScopeError> {
@@ -35,7 +35,7 @@ impl Sites {
         Ok((!patterns.is_empty()).then_some(sites))
     }
 
-    pub(super) fn hold(&self, host: &str) -> bool {
+    pub(crate) fn hold(&self, host: &str) -> bool {
         self.hosts.contains(host)
             || (!self.domains.is_empty()
                 && names_above(host).any(|name| self.domains.contains(name)))

@@ -15,7 +15,7 @@ const MAX_MIN_BYTES_PER_S: u64 = 1 << 20;
 /// Each thread has a stack and a share of everything; no machine has this many cores to spare.
 const MAX_THREADS: usize = 1024;
 /// A month.
-const MAX_DELAY_MS: u64 = 30 * 86_400_000;
+pub(super) const MAX_DELAY_MS: u64 = 30 * 86_400_000;
 
 impl Settings {
     /// The first setting that cannot be, in one sentence.
@@ -24,6 +24,7 @@ impl Settings {
         self.check_politeness()?;
         self.check_texts()?;
         self.check_patterns()?;
+        self.check_access()?;
         if self.frontier.order == FrontierOrder::Pagerank && self.frontier.ranks.is_empty() {
             return wrong(
                 "frontier.ranks",
@@ -109,9 +110,7 @@ impl Settings {
     }
 
     fn check_texts(&self) -> Result<(), SettingsError> {
-        let product = &self.identity.product;
-        let is_token = |b: u8| b.is_ascii_alphabetic() || b"-_".contains(&b);
-        if product.is_empty() || !product.bytes().all(is_token) {
+        if !is_product(&self.identity.product) {
             return wrong(
                 "identity.product",
                 "must be a robots.txt product token: letters, '-' and '_' only",
@@ -153,10 +152,13 @@ impl Settings {
 
     /// Texts with a form of their own: patterns, networks, addresses.
     fn check_patterns(&self) -> Result<(), SettingsError> {
-        if let Err(error) = Scope::new(&self.scope, []) {
+        let scope = Scope::new(&self.scope, []).map_err(|error| {
             let setting = format!("scope.{}", error.setting());
-            return Err(SettingsError::about(&setting, &error.to_string()));
-        }
+            SettingsError::about(&setting, &error.to_string())
+        })?;
+        scope
+            .with_hosts(&self.host)
+            .map_err(|error| SettingsError::about("host", &error.to_string()))?;
         let dns = &self.dns;
         for rule in &dns.resolve {
             if let Err(error) = ResolveRule::parse(rule) {
@@ -199,6 +201,12 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+/// May robots.txt name a crawler so?
+pub(super) fn is_product(text: &str) -> bool {
+    let is_token = |b: u8| b.is_ascii_alphabetic() || b"-_".contains(&b);
+    !text.is_empty() && text.bytes().all(is_token)
 }
 
 fn wrong(setting: &str, what: &str) -> Result<(), SettingsError> {

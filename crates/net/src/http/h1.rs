@@ -6,7 +6,7 @@ use super::framing::{BodyPlan, Framing, plan, promises_length, transfer_decoder}
 use super::head::Head;
 use super::oddity::{Oddities, Oddity};
 use super::pace::Pace;
-use super::request::{Method, Origin, Request};
+use super::request::{Method, Origin, Reader, Request};
 use super::response::{BodySink, Response, Timings};
 use super::stream::{ReadEnd, Stream};
 use super::wire::{Sent, Wire};
@@ -52,7 +52,7 @@ impl Http1 {
             return Err(lost("it was closed while idle", true));
         }
         self.open = false;
-        let request_head = request.write_head(origin, settings, true);
+        let mut request_head = request.write_head(origin, settings, true, Reader::Server);
         let started = Instant::now();
         self.wire.deadline.start(
             started,
@@ -60,6 +60,9 @@ impl Http1 {
             Duration::from_millis(settings.first_byte_timeout_ms),
         );
         let sent = self.wire.send(&request_head).await;
+        if request.withholds() {
+            request_head = request.write_head(origin, settings, true, Reader::Archive);
+        }
         let mut buffer = Vec::new();
         let mut oddities = Oddities::default();
         let (head, head_bytes) = self

@@ -6,7 +6,7 @@ use super::head::{Head, Version};
 use super::meter::{Meter, Metered};
 use super::oddity::{Oddities, Oddity};
 use super::pace::Pace;
-use super::request::{Method, Origin, Request, push_target};
+use super::request::{Method, Origin, Reader, Request, push_target};
 use super::response::{BodySink, Response, Timings};
 use super::stream::Stream;
 use super::{HttpSettings, MAX_INTERIM_ANSWERS, elapsed_ms, lost, too_many_interim_answers};
@@ -116,7 +116,7 @@ impl Http2 {
         self.served += 1;
         self.idle_since = Instant::now();
         Ok(Response {
-            request_head: request.write_head(origin, settings, false),
+            request_head: request.write_head(origin, settings, false, Reader::Archive),
             wire_bytes: self.meter.take(),
             head,
             body,
@@ -264,7 +264,7 @@ fn message(
         })
         .version(http::Version::HTTP_2)
         .uri(uri);
-    request.for_each_field(settings, |name, value| {
+    request.for_each_field(settings, Reader::Server, |name, value| {
         let header = (
             http::HeaderName::from_bytes(name.as_bytes()),
             http::HeaderValue::from_bytes(value.as_bytes()),

@@ -22,7 +22,7 @@ mod wire;
 pub use connection::Connection;
 pub use head::{Head, Version};
 pub use oddity::{Oddities, Oddity};
-pub use request::{Method, Origin, Request, Scheme};
+pub use request::{Field, Method, Origin, Request, Scheme, basic_credentials};
 pub use response::{BodySink, Response, Timings, Wait};
 pub use settings::HttpSettings;
 

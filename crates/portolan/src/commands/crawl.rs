@@ -26,7 +26,7 @@ const DEFAULT_DIR: &str = "./crawl";
 /// A seeds file larger than this is a mistake.
 const SEEDS_FILE_MAX_BYTES: u64 = 1 << 30;
 
-pub(crate) fn run(arguments: CrawlArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: Box<CrawlArguments>) -> Result<ExitCode, Failure> {
     let (json, quiet) = (arguments.json, arguments.quiet);
     let plan = plan(arguments)?;
     let dir = plan.dir.clone();
@@ -104,7 +104,7 @@ fn count_interrupts() -> Result<Arc<AtomicUsize>, Failure> {
     Ok(count)
 }
 
-fn plan(arguments: CrawlArguments) -> Result<Plan, Failure> {
+fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
     let out = arguments.out.clone();
     let dir = out.unwrap_or_else(|| PathBuf::from(DEFAULT_DIR));
     let resumed = Crawl::exists(&dir);
@@ -138,6 +138,7 @@ fn plan(arguments: CrawlArguments) -> Result<Plan, Failure> {
         }));
     }
     apply(&arguments, &mut settings);
+    arguments.access.apply(&mut settings)?;
     settings.check().map_err(Failure::usage)?;
     let retry = match &arguments.retry_failed {
         Some(reasons) => {

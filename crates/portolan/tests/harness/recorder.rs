@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,6 +16,8 @@ use tempfile::TempDir;
 pub struct Seen {
     pub host: String,
     pub path: String,
+    /// The whole head of the request.
+    pub head: String,
     pub begun: Instant,
     /// Just before the last byte of the answer was written.
     pub ended: Instant,
@@ -24,6 +27,8 @@ pub struct Seen {
 pub struct Asked<'a> {
     pub host: &'a str,
     pub path: &'a str,
+    /// The whole head of the request.
+    pub head: &'a str,
     pub before: usize,
     /// The connection stays open for so long after the answer, as if more was to come.
     pub hold_open: Cell<Duration>,
@@ -67,7 +72,7 @@ fn serve_one(
         }
     }
     let begun = Instant::now();
-    let head = String::from_utf8_lossy(&request);
+    let head = String::from_utf8_lossy(&request).into_owned();
     let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
     let host = head
         .lines()
@@ -83,6 +88,7 @@ fn serve_one(
     let asked = Asked {
         host: &host,
         path: &path,
+        head: &head,
         before,
         hold_open: Cell::default(),
     };
@@ -92,6 +98,7 @@ fn serve_one(
     record.push(Seen {
         host,
         path,
+        head,
         begun,
         ended: Instant::now(),
     });
@@ -149,6 +156,18 @@ impl Place {
             .arg("--out")
             .arg(self.dir.path().join("crawl"));
         command
+    }
+
+    /// The crawl's directory.
+    pub fn out(&self) -> PathBuf {
+        self.dir.path().join("crawl")
+    }
+
+    /// A file beside it.
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.dir.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path
     }
 
     /// `portolan crawl --out …`: go on.

@@ -1,0 +1,218 @@
+//! How hosts are asked: header fields, credentials that go nowhere else, and what is particular to some hosts.
+
+mod harness;
+
+use harness::recorder::{Asked, Place, gaps, ok, record, status};
+use harness::{ask, run};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// `alice:s3cret` as it is sent.
+const BASIC: &str = "Basic YWxpY2U6czNjcmV0";
+
+fn has(head: &str, field: &str) -> bool {
+    head.lines().any(|line| line == field)
+}
+
+/// Pages that link to each other on two hosts, and a redirect from one to the other.
+fn two_hosts(asked: &Asked) -> Vec<u8> {
+    let redirect = |to: &str| status("302 Found", &format!("Location: {to}\r\n"), b"");
+    match (asked.host, asked.path) {
+        (_, "/robots.txt") => status("404 Not Found", "", b""),
+        ("a.test", "/") => ok(
+            "Content-Type: text/html\r\n",
+            b"<a href=/go>1</a><a href=/page>2</a><a href=http://a.test:8080/port>3</a>",
+        ),
+        ("a.test", "/go") => redirect("http://b.test/landed"),
+        _ => ok("Content-Type: text/html\r\n", b"<p>a page"),
+    }
+}
+
+/// Every file of a crawl that holds `text`, WARC files decompressed.
+fn files_with(dir: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(files_with(&path, text));
+            continue;
+        }
+        let bytes = std::fs::read(&path).expect("a file");
+        let mut plain = Vec::new();
+        let mut members = flate2::read::MultiGzDecoder::new(&bytes[..]);
+        if std::io::Read::read_to_end(&mut members, &mut plain).is_err() {
+            plain = bytes;
+        }
+        if plain
+            .windows(text.len())
+            .any(|part| part == text.as_bytes())
+        {
+            let name = path.file_name().expect("a name");
+            found.push(name.to_string_lossy().into_owned());
+        }
+    }
+    found
+}
+
+#[test]
+fn a_password_goes_to_its_host_alone_and_is_written_nowhere() {
+    let server = record(two_hosts);
+    let place = Place::new();
+    let mut crawl = place.crawl(&server, &["http://a.test/", "http://b.test/"], "");
+    crawl
+        .args(["--scope", "any"])
+        .args(["--auth", "http://a.test=env:A_PASSWORD"])
+        .args(["--header", "X-Purpose: archive"])
+        .env("A_PASSWORD", "alice:s3cret");
+    let ran = run(&mut crawl).succeeded();
+    let sent = format!("Authorization: {BASIC}");
+    for seen in server.seen() {
+        let is_for_it = seen.host == "a.test" && !seen.head.contains("Host: a.test:8080");
+        assert_eq!(has(&seen.head, &sent), is_for_it, "{}", seen.head);
+        assert!(has(&seen.head, "X-Purpose: archive"), "{}", seen.head);
+    }
+    for (host, path) in [
+        ("a.test", "/robots.txt"),
+        ("a.test", "/port"),
+        ("b.test", "/landed"),
+        ("b.test", "/robots.txt"),
+    ] {
+        assert!(server.count(host, path) > 0, "{host}{path} was not asked");
+    }
+    for secret in ["s3cret", &BASIC[6..]] {
+        assert_eq!(files_with(&place.out(), secret), [""; 0], "{secret}");
+        assert!(!ran.out.contains(secret) && !ran.err.contains(secret));
+    }
+    let withheld = files_with(&place.out(), "Authorization: withheld");
+    assert_eq!(
+        withheld.len(),
+        1,
+        "the request records say so: {withheld:?}"
+    );
+}
+
+#[test]
+fn a_token_is_written_down_only_where_that_is_asked_for() {
+    let server = record(two_hosts);
+    let place = Place::new();
+    let settings = "[access]\nwithhold = []\n[[host]]\nmatch = \"*.test\"\nsend_to = [\"http\"]\nbearer = \"t0ken\"\n";
+    let mut crawl = place.crawl(&server, &["http://a.test/"], settings);
+    run(&mut crawl).succeeded();
+    let all = server.seen();
+    let of_port_80 = all.iter().filter(|seen| !seen.head.contains(":8080"));
+    for seen in of_port_80 {
+        assert!(
+            has(&seen.head, "Authorization: Bearer t0ken"),
+            "{}",
+            seen.head
+        );
+    }
+    let mut found = files_with(&place.out(), "t0ken");
+    found.sort();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found[0], "crawl.toml");
+    assert!(found[1].ends_with(".warc.gz"), "{found:?}");
+    let mode = std::fs::metadata(place.out().join("crawl.toml")).expect("it is there");
+    assert_eq!(mode.permissions().mode() & 0o777, 0o600);
+    // The crawl goes on with it.
+    run(place.resume().arg("http://a.test/more")).succeeded();
+    let more: Vec<_> = server.of("a.test");
+    let more = more
+        .iter()
+        .find(|seen| seen.path == "/more")
+        .expect("asked");
+    assert!(
+        has(&more.head, "Authorization: Bearer t0ken"),
+        "{}",
+        more.head
+    );
+}
+
+#[test]
+fn bad_options_are_told_in_one_sentence_without_the_secret() {
+    let server = record(two_hosts);
+    let place = Place::new();
+    for (arguments, told) in [
+        (["--auth", "s3cret"], "--auth: write it as HOST=SECRET"),
+        (["--auth", "a.test=s3cret"], "user:password"),
+        (["--header", "Authorization: s3cret"], "--auth"),
+        (["--header", "Connection: s3cret"], "Connection"),
+        (["--bearer", "a.test=env:NO_SUCH_NAME"], "NO_SUCH_NAME"),
+    ] {
+        let mut crawl = place.crawl(&server, &["http://a.test/"], "");
+        let ran = run(crawl.args(arguments));
+        assert_eq!(ran.code, Some(2), "{}", ran.err);
+        assert!(ran.err.contains(told), "{}", ran.err);
+        assert!(!ran.err.contains("s3cret"), "{}", ran.err);
+        assert_eq!(ran.err.trim().lines().count(), 1, "{}", ran.err);
+    }
+    assert!(server.seen().is_empty());
+}
+
+#[test]
+fn blocks_rule_delay_pages_agent_and_scope_of_their_hosts() {
+    let server = record(|asked| {
+        match asked.path {
+        "/robots.txt" => ok(
+            "Content-Type: text/plain\r\n",
+            b"User-agent: portolan\nDisallow: /not-portolan\n\nUser-agent: visitor\nDisallow: /not-visitor\n",
+        ),
+        "/" => {
+            let links: String = ["/not-portolan", "/not-visitor", "/private/x"]
+                .iter()
+                .map(|to| format!("<a href={to}>x</a>"))
+                .chain((0..6).map(|n| format!("<a href=/p{n}>x</a>")))
+                .chain(["slow", "few", "www"].map(|host| {
+                    format!("<a href=http://{host}.other.test/>x</a>")
+                }))
+                .collect();
+            ok("Content-Type: text/html\r\n", links.as_bytes())
+        }
+        _ => ok("Content-Type: text/html\r\n", b"<p>x"),
+    }
+    });
+    let place = Place::new();
+    let settings = r#"
+[[host]]
+match = "slow.other.test"
+delay_ms = 300
+max_pages = 4
+[[host]]
+match = "few.other.test"
+max_pages = 2
+[[host]]
+match = "*.other.test"
+delay_ms = 0
+user_agent = "visitor/1.0"
+exclude = ["/private/"]
+"#;
+    let mut crawl = place.crawl(&server, &["http://a.test/"], settings);
+    crawl.args(["--scope", "any"]);
+    run(&mut crawl).succeeded();
+    let asked = |host: &str, path: &str| server.count(host, path) == 1;
+    // The crawl's own settings on the seed's host.
+    assert!(asked("a.test", "/not-visitor") && asked("a.test", "/private/x"));
+    assert!(!asked("a.test", "/not-portolan"));
+    // Another agent, another group of robots.txt, another rule.
+    assert!(asked("www.other.test", "/not-portolan") && asked("www.other.test", "/p5"));
+    assert!(!asked("www.other.test", "/not-visitor") && !asked("www.other.test", "/private/x"));
+    for seen in server.of("www.other.test") {
+        assert!(has(&seen.head, "User-Agent: visitor/1.0"), "{}", seen.head);
+    }
+    let pages = |host: &str| server.of(host).len() - 1;
+    assert_eq!((pages("few.other.test"), pages("slow.other.test")), (2, 4));
+    let slow = gaps(&server.of("slow.other.test"));
+    assert!(
+        slow.iter().all(|gap| *gap >= Duration::from_millis(300)),
+        "{slow:?}"
+    );
+    let story = ask(
+        &place.out(),
+        &["why", "http://www.other.test/private/x", "--json"],
+    )
+    .json();
+    assert_eq!(story["reason"], "exclude-rule", "{story}");
+    let story = ask(&place.out(), &["why", "http://few.other.test/p5", "--json"]).json();
+    assert_eq!(story["reason"], "host-budget", "{story}");
+}
