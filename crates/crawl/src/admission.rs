@@ -25,6 +25,8 @@ pub(crate) struct Admission {
     ranker: Arc<dyn Ranker>,
     ids: Identities,
     max_hops: MaxHops,
+    /// What pages embed is fetched.
+    embeds: bool,
     /// The host of the last link: links of a page are mostly of one host.
     last_host: (String, HostId),
     distinct: HashSet<u64, NoHash>,
@@ -90,6 +92,7 @@ impl Admission {
             ranker,
             last_host: (String::new(), ids.host("")),
             ids,
+            embeds: settings.content.embeds,
             max_hops: MaxHops {
                 redirects: settings.limits.max_redirects,
                 sitemaps: settings.robots.max_sitemap_depth,
@@ -263,6 +266,8 @@ impl Admission {
             LinkKind::Redirect | LinkKind::SeedRedirect if hops > self.max_hops.redirects => {
                 Verdict::Exclude(Reason::TooManyRedirects)
             }
+            // Found while they were wanted, or on pages that are read again.
+            LinkKind::Embed if !self.embeds => Verdict::Exclude(Reason::EmbedsOff),
             _ => scope.verdict(url, found.depth, kind, found.nofollow),
         }
     }

@@ -70,7 +70,7 @@ impl BodySink for BodyWatch {
 }
 
 /// `text/html` is itself, `text/*` all of a kind.
-fn is_wanted(mime: &str, wanted: &[String]) -> bool {
+pub(crate) fn is_wanted(mime: &str, wanted: &[String]) -> bool {
     wanted
         .iter()
         .any(|pattern| match pattern.strip_suffix("/*") {

@@ -75,11 +75,11 @@ impl Drop for Claim {
 }
 
 impl Budget {
-    /// `max_pages = 0` is no limit; `pages` were archived by earlier runs.
-    pub(crate) fn new(max_pages: u64, pages: u64) -> Self {
+    /// Of this run; `max_pages = 0` is no limit.
+    pub(crate) fn new(max_pages: u64) -> Self {
         Self {
             max_pages: if max_pages == 0 { u64::MAX } else { max_pages },
-            claimed: Arc::new(AtomicU64::new(pages)),
+            claimed: Arc::default(),
             stop: AtomicU8::new(0),
             now: AtomicBool::new(false),
         }
@@ -98,7 +98,7 @@ impl Budget {
         Some(Claim { claimed })
     }
 
-    /// Have as many documents been archived as were asked for?
+    /// Have as many documents been archived by this run as were asked for?
     pub(crate) fn is_spent(&self, pages: u64) -> bool {
         pages >= self.max_pages
     }
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn claims_never_pass_the_limit() {
-        let budget = Budget::new(3, 1);
+        let budget = Budget::new(2);
         let first = budget.claim().expect("one of two is left");
         let second = budget.claim().expect("one is left");
         assert!(budget.claim().is_none());
@@ -143,12 +143,12 @@ mod tests {
         second.spend();
         third.spend();
         assert!(budget.claim().is_none(), "spent claims are gone");
-        assert!(Budget::new(0, 5).claim().is_some(), "0 is no limit");
+        assert!(Budget::new(0).claim().is_some(), "0 is no limit");
     }
 
     #[test]
     fn the_first_reason_to_stop_stays() {
-        let budget = Budget::new(0, 0);
+        let budget = Budget::new(0);
         assert_eq!(budget.stopped_by(), None);
         budget.stop(StoppedBy::TimeLimit);
         budget.stop(StoppedBy::Signal);

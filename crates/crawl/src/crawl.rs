@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -29,6 +29,7 @@ use crate::directory::{self, SETTINGS_FILE};
 use crate::division::Chosen;
 use crate::error::CrawlError;
 use crate::gate::{Door, Gate};
+use crate::judging::{self, Criteria, Judged, Judging};
 use crate::machine::{self, TooFewFiles};
 use crate::mapper::{self, NameDrop};
 use crate::metrics::{Metrics, Progress, process_cpu_seconds};
@@ -40,7 +41,7 @@ use crate::pauses::Pauses;
 use crate::politeness::Politeness;
 use crate::recovery::Recovered;
 use crate::report::Report;
-use crate::retry::{self, Retry};
+use crate::retry::Retry;
 use crate::secret;
 use crate::settings::Settings;
 use crate::shared::{LARGE_BODIES, ROOM_KIB, Shared, UNFOLDED_KIB, owner};
@@ -68,8 +69,27 @@ pub struct Plan {
     pub dir: PathBuf,
     pub seeds: Vec<Seed>,
     pub settings: Settings,
+    /// Limits that hold for this run alone. They win over the settings, and are not remembered.
+    pub this_run: RunLimits,
     /// What failed earlier and is to be asked for again, now.
     pub retry: Option<Retry>,
+}
+
+/// When this run stops, whatever the settings say of the others.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RunLimits {
+    /// Documents archived; 0 is no limit.
+    pub max_pages: Option<u64>,
+    /// Seconds; 0 is no limit.
+    pub time_limit_s: Option<f64>,
+}
+
+impl RunLimits {
+    fn apply(self, settings: &mut Settings) {
+        let limits = &mut settings.limits;
+        limits.max_pages = self.max_pages.unwrap_or(limits.max_pages);
+        limits.time_limit_s = self.time_limit_s.unwrap_or(limits.time_limit_s);
+    }
 }
 
 /// A running crawl.
@@ -80,6 +100,7 @@ pub struct Crawl {
     resumed: bool,
     recovered: Recovered,
     too_few_files: Option<TooFewFiles>,
+    judging_for: Option<Vec<String>>,
     watcher: JoinHandle<Result<Report, CrawlError>>,
 }
 
@@ -100,6 +121,12 @@ impl Crawl {
     /// Every seed that the crawl in `dir` was ever given.
     pub fn seeds(dir: &Path) -> Result<Vec<CanonicalUrl>, CrawlError> {
         directory::remembered_seeds(dir)
+    }
+
+    /// Are all URLs of the crawl in `dir` judged by its settings? Not while a run judges them again, or if that was cut
+    /// off.
+    pub fn is_judged(dir: &Path) -> Result<bool, CrawlError> {
+        Ok(!judging::is_unfinished(dir)?)
     }
 
     /// Is a process at work in `dir`?
@@ -134,7 +161,7 @@ impl Crawl {
         let bounds = assembly::bounds(&plan.settings);
         let open_files = machine::raise_open_files();
         let mapping = assembly::mapping(&plan.settings, &bounds, clock.clone())?;
-        assembly::scope(&plan.settings, &seeds)?;
+        let scope = assembly::scope(&plan.settings, &seeds)?;
         let access = Access::new(&plan.settings)?;
         check_ports(&plan.settings, &seeds)?;
         assembly::connector(&plan.settings, &Named::default())?;
@@ -169,6 +196,7 @@ impl Crawl {
             chosen.remember(&dir)?;
             directory::remember_ranks(&dir, &plan.settings)?;
             named.remember(&dir)?;
+            Judged::remember(&dir, &Criteria::of(&plan.settings, &scope)?)?;
             directory::remember(&dir, &seeds, &plan.settings)?;
         }
         let retried = match &plan.retry {
@@ -242,14 +270,28 @@ impl Crawl {
             named.remember(&dir)?;
             directory::remember(&dir, &given_seeds, &plan.settings)?;
         }
+        let scope = assembly::scope(&plan.settings, &seeds)?;
+        let judging = match resumed {
+            true => Judging::wanted(&dir, &plan.settings, &scope)?,
+            false => None,
+        };
+        let judging_for = judging.as_ref().map(Judging::names);
+        // Nothing is remembered from here on.
+        let mut settings = plan.settings;
+        plan.this_run.apply(&mut settings);
 
         let (finished, inbox) = mpsc::channel(FINISHED_QUEUE);
-        let pages = partitions.iter().map(|p| p.stats().pages).sum();
+        let judged_before = partitions
+            .iter()
+            .map(|p| p.stats())
+            .fold((0, 0), |sum, stats| {
+                (sum.0 + stats.judged_due, sum.1 + stats.judged_out)
+            });
         let begun_before = partitions.iter().any(|p| p.applied() > 0);
         let division = chosen.open(&dir, partitions.len() as u16, begun_before)?;
         let politeness = Politeness::new(
-            plan.settings.politeness.clone(),
-            plan.settings.outages.clone(),
+            settings.politeness.clone(),
+            settings.outages.clone(),
             run_ms,
         );
         let (pauses, resting) = Pauses::open(&dir, clock.clone())?;
@@ -258,14 +300,12 @@ impl Crawl {
         for (host, not_before_ms) in resting {
             gate.shut_until(Door::Host(host), not_before_ms);
         }
-        let workers = assembly::threads(&plan.settings)
-            .min(partitions.len())
-            .max(1);
+        let workers = assembly::threads(&settings).min(partitions.len()).max(1);
         let (neighbours, questions) = Neighbours::of(workers);
         let shared = Arc::new(Shared {
             division: Arc::new(division),
             ranker,
-            scope: RwLock::new(assembly::scope(&plan.settings, &seeds)?),
+            scope: RwLock::new(scope),
             access,
             politeness,
             gate,
@@ -273,10 +313,10 @@ impl Crawl {
             neighbours,
             network: Network::default(),
             run_ms,
-            budget: Budget::new(plan.settings.limits.max_pages, pages),
+            budget: Budget::new(settings.limits.max_pages),
             metrics: Metrics::default(),
-            connector: assembly::connector(&plan.settings, &named)?,
-            settings: plan.settings,
+            connector: assembly::connector(&settings, &named)?,
+            settings,
             ids,
             mapping,
             clock,
@@ -288,13 +328,14 @@ impl Crawl {
             closing: Notify::new(),
             outstanding: AtomicU64::new(0),
             folded: AtomicU64::new(0),
-            pages_before: pages,
+            judging: AtomicBool::new(judging.is_some()),
+            judged_before,
             failure: Mutex::new(None),
         });
         plant(&shared, shared.admission(canonicalizer.clone()), &new_seeds)?;
         let retried = plan.retry.zip(retried);
-        if retried.is_some() {
-            // The crawl does not end before these URLs are due again.
+        if judging.is_some() || retried.is_some() {
+            // The crawl does not end before these URLs are judged and due again.
             shared.outstanding.fetch_add(1, Ordering::SeqCst);
         }
 
@@ -350,9 +391,13 @@ impl Crawl {
             owners,
         };
         let archivist = spawn("archivist", move || commit::run(archivist))?;
-        if let Some((retry, snapshot)) = retried {
+        if judging.is_some() || retried.is_some() {
             let shared = Arc::clone(&shared);
-            spawn("retry", move || retry::run(&shared, &snapshot, &retry))?;
+            let roots = judging::roots(&ids, &given_seeds, &seeds);
+            let judge = (roots, shared.admission(canonicalizer));
+            spawn("judge", move || {
+                judging::run(&shared, judge, judging, retried)
+            })?;
         }
         let watcher = Watcher {
             shared: Arc::clone(&shared),
@@ -372,8 +417,21 @@ impl Crawl {
             resumed,
             recovered,
             too_few_files,
+            judging_for,
             watcher,
         })
+    }
+
+    /// What has changed since the last run, if URLs are judged again for that before anything is asked for: names of
+    /// settings, or "the seeds". Empty where a judging was cut off and begins anew.
+    pub fn judging_for(&self) -> Option<&[String]> {
+        self.judging_for.as_deref()
+    }
+
+    /// How many URLs were judged again, once that is done.
+    pub fn judged(&self) -> Option<u64> {
+        let done = self.judging_for.is_some() && !self.shared.judging.load(Ordering::SeqCst);
+        done.then(|| self.shared.metrics.judged.load(Ordering::Relaxed))
     }
 
     /// The crawl runs with fewer connections than it is set to, because too few files may be open.

@@ -11,6 +11,7 @@ use portolan_model::CanonicalUrl;
 use crate::crawl::{ARCHIVE_DIR, REGISTRY_DIR};
 use crate::division::DIVISION_DIR;
 use crate::error::CrawlError;
+use crate::judging::JUDGED_FILE;
 use crate::named::NAMED_FILE;
 use crate::report::counted;
 use crate::sealed::{seal, unseal};
@@ -36,13 +37,13 @@ pub(crate) fn prepare(dir: &Path, resumed: bool) -> Result<PathBuf, CrawlError> 
         )));
     }
     if !resumed && dir.exists() {
-        // A crawl that was killed before it began leaves its secret, its seeds, its part vector and its ranks at
-        // most.
+        // A crawl that was killed before it began leaves its secret, its seeds, its part vector, its ranks and what
+        // decides about URLs at most.
         let is_foreign = |entry: std::io::Result<std::fs::DirEntry>| {
             entry.is_ok_and(|e| {
                 let name = e.file_name();
                 let name = name.to_string_lossy();
-                ![SECRET_FILE, NAMED_FILE, SEEDS_FILE, RANKS_FILE]
+                ![SECRET_FILE, NAMED_FILE, SEEDS_FILE, RANKS_FILE, JUDGED_FILE]
                     .contains(&name.trim_end_matches(UNFINISHED))
                     && name != DIVISION_DIR
                     && name != format!("{SETTINGS_FILE}{UNFINISHED}")
@@ -129,7 +130,7 @@ pub(crate) fn remembered_settings(dir: &Path) -> Result<String, CrawlError> {
     Ok(text.to_owned())
 }
 
-fn read(path: &Path) -> Result<String, CrawlError> {
+pub(crate) fn read(path: &Path) -> Result<String, CrawlError> {
     let bytes = std::fs::read(path).map_err(|source| CrawlError::File {
         path: path.to_owned(),
         source,

@@ -29,6 +29,7 @@ mod division;
 mod error;
 mod gate;
 mod generations;
+mod judging;
 mod links;
 mod machine;
 mod mapper;
@@ -60,7 +61,7 @@ mod worker;
 
 pub use budget::StoppedBy;
 pub use check::{CheckedKind, Damaged, check, index_fault, surt};
-pub use crawl::{ARCHIVE_DIR, Crawl, Plan, REGISTRY_DIR, Seed};
+pub use crawl::{ARCHIVE_DIR, Crawl, Plan, REGISTRY_DIR, RunLimits, Seed};
 pub use error::CrawlError;
 pub use machine::TooFewFiles;
 pub use machine::{memory_bytes, raise_open_files};

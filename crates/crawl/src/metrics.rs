@@ -66,6 +66,8 @@ pub(crate) struct Metrics {
     pub(crate) duplicates: AtomicU64,
     /// URLs that had failed and were made due again.
     pub(crate) retried: AtomicU64,
+    /// URLs that were judged again because settings changed.
+    pub(crate) judged: AtomicU64,
     /// Requests that could not be made because this machine had no descriptor or port left.
     pub(crate) exhausted: AtomicU64,
     /// The longest that a worker did one thing (folding, upkeep and beginning turns, or a page) and did not look after its connections.

@@ -55,6 +55,11 @@ pub struct Report {
     pub network_gone_seconds: f64,
     /// Of this run: URLs that failed before and were made due again.
     pub retried: u64,
+    /// Of this run: URLs that were judged again because settings or seeds changed, those that became due by that, and
+    /// those that were taken out of the queue.
+    pub judged: u64,
+    pub judged_due: u64,
+    pub judged_out: u64,
     /// Documents archived in this run.
     pub pages_this_run: u64,
     /// Requests sent in this run, robots.txt included.
@@ -120,6 +125,10 @@ impl fmt::Display for Report {
                 counted(self.links_left_out, "link"),
                 counted(self.pages_over_links, "page"),
             )?;
+        }
+        if self.judged > 0 {
+            let (due, out) = (self.judged_due, self.judged_out);
+            writeln!(f, "  {}", judged_sentence(self.judged, due, out))?;
         }
         self.tell_outages(f)?;
         let files = counted(self.archive_files, "WARC file");
@@ -206,6 +215,16 @@ impl Report {
         let shares: Vec<String> = shares.collect();
         writeln!(f, "  CPU by stage: {}.", shares.join(", "))
     }
+}
+
+/// What came of judging URLs by settings that changed.
+fn judged_sentence(judged: u64, due: u64, out: u64) -> String {
+    format!(
+        "Settings changed: {} judged again, {} became due, {} left the queue.",
+        counted(judged, "URL"),
+        thousands(due),
+        thousands(out),
+    )
 }
 
 /// 1 -> 1 host, 2 -> 2 hosts

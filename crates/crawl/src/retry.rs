@@ -1,21 +1,14 @@
 //! What failed is asked for again because a person says so: URLs are read from the registry as it was
 //! before this run and become due again through their partitions' logs, beside the crawl.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
 use portolan_model::{PartitionId, Reason};
-use portolan_registry::{Entry, RegistryError, Snapshot, State, UrlFilter, UrlRecord};
+use portolan_registry::{Entry, Snapshot, State, UrlFilter, UrlRecord};
 
-use crate::commit::Finished;
 use crate::error::CrawlError;
-use crate::shared::Shared;
+use crate::judging::{Hand, Judge};
 
 /// URLs that become due by one entry of a log.
 const URLS_TOGETHER: usize = 500;
-
-/// Reasons below this are access conditions: no retry, but other settings change them.
-const FIRST_ASKED: u8 = 32;
 
 /// Which URLs to ask for again.
 #[derive(Debug, Clone, Default)]
@@ -27,7 +20,8 @@ pub struct Retry {
 impl Retry {
     /// From reasons' names; none is all that failed. An unknown one is told in one sentence.
     pub fn named<'a>(names: impl Iterator<Item = &'a str>) -> Result<Self, String> {
-        let is_liftable = |reason: &Reason| *reason as u8 >= FIRST_ASKED;
+        // Other settings change those, no retry.
+        let is_liftable = |reason: &Reason| !reason.is_access_condition();
         let reasons = names
             .map(|name| {
                 Reason::from_name(name).filter(is_liftable).ok_or_else(|| {
@@ -53,52 +47,41 @@ impl Retry {
             _ => false,
         }
     }
-}
 
-/// The body of a thread that makes URLs due again. The crawl does not end before this does.
-pub(crate) fn run(shared: &Arc<Shared>, snapshot: &Snapshot, retry: &Retry) {
-    if let Err(error) = make_due(shared, snapshot, retry) {
-        shared.fail(error);
+    /// Makes URLs due again that failed, unless the settings that hold now keep them out.
+    pub(crate) fn run(
+        &self,
+        hand: &Hand<'_>,
+        snapshot: &Snapshot,
+        judge: &mut Judge<'_>,
+    ) -> Result<(), CrawlError> {
+        let metrics = &hand.shared.metrics;
+        let mut together: Vec<String> = Vec::new();
+        let mut partition = PartitionId(0);
+        let hand_over = |partition: PartitionId, urls: &mut Vec<String>| {
+            if !urls.is_empty() {
+                metrics.add(&metrics.retried, urls.len() as u64);
+                let urls = std::mem::take(urls);
+                hand.over(partition, Entry::Again { urls });
+            }
+        };
+        for url in snapshot.urls(UrlFilter::default()) {
+            let url = url?;
+            if hand.shared.budget.is_stopping() {
+                break;
+            }
+            if !self.wants(&url) || !judge.allows(&hand.shared.scope(), &url) {
+                continue;
+            }
+            if url.partition != partition.0 || together.len() >= URLS_TOGETHER {
+                hand_over(partition, &mut together);
+                partition = PartitionId(url.partition);
+            }
+            together.push(url.url);
+        }
+        hand_over(partition, &mut together);
+        Ok(())
     }
-    shared.outstanding.fetch_sub(1, Ordering::SeqCst);
-}
-
-fn make_due(shared: &Arc<Shared>, snapshot: &Snapshot, retry: &Retry) -> Result<(), CrawlError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .map_err(|e| CrawlError::Internal(format!("no runtime for what is retried: {e}")))?;
-    let mut together: Vec<String> = Vec::new();
-    let mut partition = PartitionId(0);
-    let hand_over = |partition: PartitionId, urls: &mut Vec<String>| {
-        if urls.is_empty() {
-            return;
-        }
-        let metrics = &shared.metrics;
-        metrics.add(&metrics.retried, urls.len() as u64);
-        let urls = std::mem::take(urls);
-        runtime.block_on(shared.hand_over(Finished {
-            partition,
-            entry: Entry::Again { urls },
-            record: None,
-            room: None,
-        }));
-    };
-    for url in snapshot.urls(UrlFilter::default()) {
-        let url = url.map_err(|error: RegistryError| CrawlError::from(error))?;
-        if shared.budget.is_stopping() {
-            break;
-        }
-        if !retry.wants(&url) {
-            continue;
-        }
-        if url.partition != partition.0 || together.len() >= URLS_TOGETHER {
-            hand_over(partition, &mut together);
-            partition = PartitionId(url.partition);
-        }
-        together.push(url.url);
-    }
-    hand_over(partition, &mut together);
-    Ok(())
 }
 
 #[cfg(test)]

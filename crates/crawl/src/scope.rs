@@ -81,6 +81,11 @@ impl Scope {
         self.roots.add(root);
     }
 
+    /// Tells the roots from others, see `Roots::digest`.
+    pub(crate) fn roots_digest(&self) -> u64 {
+        self.roots.digest()
+    }
+
     /// May a link to `url`, found as `kind` at `depth` links from a seed, be crawled?
     ///
     /// A **seed** was named by a person, and so it passes scope, include rules, depth and the limits
@@ -98,10 +103,10 @@ impl Scope {
         nofollow: bool,
     ) -> Verdict {
         let refusal = self
-            .refused_by_place(url, kind)
+            .refused_by_mark(kind, nofollow)
+            .or_else(|| self.refused_by_place(url, kind))
             .or_else(|| self.refused_by_form(url, depth, kind))
-            .or_else(|| self.refused_by_rule(url, kind))
-            .or_else(|| self.refused_by_mark(kind, nofollow));
+            .or_else(|| self.refused_by_rule(url, kind));
         match refusal {
             Some(reason) => Verdict::Exclude(reason),
             None => Verdict::Crawl {
@@ -176,6 +181,8 @@ impl Scope {
         None
     }
 
+    /// First of all: the mark is the link's and not the URL's, and only the reason remembers it when the URL is judged
+    /// again. A link without it takes its place.
     fn refused_by_mark(&self, kind: LinkKind, nofollow: bool) -> Option<Reason> {
         (nofollow && self.respect_nofollow && !kind.is_seed()).then_some(Reason::NoFollow)
     }

@@ -1,7 +1,7 @@
 //! What all threads of a crawl share: settings, the gate, the budget, counters, the resolver. Small,
 //! and touched once a request at most.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
 use portolan_model::{Canonicalizer, Clock, HostId, Identities, PartitionId, Ranker};
@@ -58,8 +58,10 @@ pub(crate) struct Shared {
     pub(crate) outstanding: AtomicU64,
     /// Entries folded, ever: lets the watcher see that nothing moved between two looks.
     pub(crate) folded: AtomicU64,
-    /// Documents archived by earlier runs.
-    pub(crate) pages_before: u64,
+    /// URLs are being judged by other settings: no turn begins.
+    pub(crate) judging: AtomicBool,
+    /// URLs that earlier changes of settings made due, and took out.
+    pub(crate) judged_before: (u64, u64),
     /// When this run opened the registry; tells it from other runs.
     pub(crate) run_ms: u64,
     pub(crate) failure: Mutex<Option<CrawlError>>,
@@ -109,11 +111,6 @@ impl Shared {
             Arc::clone(&self.ranker),
             self.ids,
         )
-    }
-
-    /// Documents archived, ever.
-    pub(crate) fn pages(&self) -> u64 {
-        self.pages_before + self.metrics.pages.load(Ordering::Relaxed)
     }
 
     /// By which pauses go.

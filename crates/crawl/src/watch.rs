@@ -86,7 +86,10 @@ impl Watcher {
             if limit_s > 0.0 && self.begun.elapsed().as_secs_f64() >= limit_s {
                 shared.budget.stop(StoppedBy::TimeLimit);
             }
-            if shared.budget.is_spent(shared.pages()) {
+            if shared
+                .budget
+                .is_spent(shared.metrics.pages.load(Ordering::Relaxed))
+            {
                 shared.budget.stop(StoppedBy::MaxPages);
             }
             if self.archivist.is_finished() || self.workers.iter().any(JoinHandle::is_finished) {
@@ -221,6 +224,9 @@ fn report(
         given_up: left.given_up,
         network_outages,
         network_gone_seconds: gone_ms as f64 / 1e3,
+        judged: metrics.judged.load(Ordering::Relaxed),
+        judged_due: stats.judged_due - shared.judged_before.0,
+        judged_out: stats.judged_out - shared.judged_before.1,
         retried: metrics.retried.load(Ordering::Relaxed),
         seconds,
         cpu_seconds,

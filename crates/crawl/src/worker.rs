@@ -67,6 +67,8 @@ pub(crate) struct Worker {
     failing_turns: Cell<usize>,
     /// No turn begins before: this machine had run out of something.
     hold_until_ms: Cell<u64>,
+    /// URLs were to be judged again before any turn, and not all verdicts are in the queues yet.
+    unjudged: Cell<bool>,
     /// The partition whose hosts get their turns first, the next time another one.
     first: Cell<usize>,
     wake: Notify,
@@ -137,6 +139,7 @@ pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
             turns: Cell::new(0),
             failing_turns: Cell::new(0),
             hold_until_ms: Cell::new(0),
+            unjudged: Cell::new(plan.shared.judging.load(Ordering::SeqCst)),
             first: Cell::new(0),
             wake: Notify::new(),
             sweep_at_ms: Cell::new(0),
@@ -330,13 +333,15 @@ impl Worker {
         let now_ms = shared.now_ms();
         let begun = Instant::now();
         let mut rest_ms = IDLE_MAX_MS;
+        self.look_for_verdicts();
+        let unjudged = self.unjudged.get();
         let slots = self.partitions.borrow().len();
         let first = self.first.replace((self.first.get() + 1) % slots.max(1));
         for slot in (first..slots).chain(0..first) {
-            let open = !shared.budget.is_stopping() && self.pools.has_room();
+            let open = !shared.budget.is_stopping() && self.pools.has_room() && !unjudged;
             shared.metrics.sampled(Stage::Fold, || {
                 self.with(slot, |partition| {
-                    partition.tend(open && self.is_hungry(partition, now_ms))
+                    partition.tend(unjudged || (open && self.is_hungry(partition, now_ms)))
                 })
             })?;
             if self.with(slot, |partition| partition.is_looking_up()) {
@@ -386,6 +391,16 @@ impl Worker {
         } else {
             rest_ms
         })
+    }
+
+    /// Are all URLs judged by the settings that changed? A verdict that waits to be looked up would come too late for
+    /// a URL whose turn is now.
+    fn look_for_verdicts(&self) {
+        if self.unjudged.get() && !self.shared.judging.load(Ordering::SeqCst) {
+            let partitions = self.partitions.borrow();
+            let waiting = partitions.iter().any(|p| p.backlog().pending > 0);
+            self.unjudged.set(waiting);
+        }
     }
 
     /// May the next host of the partition in `slot` have its turn? `Err`: when to look again.
@@ -445,7 +460,7 @@ impl Worker {
     fn show(&self) {
         let partitions = self.partitions.borrow();
         let (mut known, mut due, mut failing) = (0, 0, 0);
-        let (mut exhausted, mut waits) = (true, true);
+        let (mut exhausted, mut waits) = (true, !self.unjudged.get());
         for partition in partitions.iter() {
             let (stats, backlog) = (partition.stats(), partition.backlog());
             known += stats.known;

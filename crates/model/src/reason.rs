@@ -56,6 +56,7 @@ reasons! {
     NoFollow = 13, "nofollow", "only links marked nofollow point at it";
     HostBudget = 14, "host-budget", "its host has used up its budget of pages";
     Port = 15, "port", "its port is that of another service, not of a Web server";
+    EmbedsOff = 16, "embeds-off", "pages embed it, and content.embeds is off";
     SitemapDepth = 28, "sitemap-depth", "it is named by sitemap indexes that are nested too deep";
     // Excluded when its turn came.
     Robots = 32, "robots", "robots.txt forbids it";
@@ -84,6 +85,11 @@ reasons! {
 }
 
 impl Reason {
+    /// Settings alone decided so, before anything was asked of the server: a later link, or other settings, may lift it.
+    pub fn is_access_condition(self) -> bool {
+        (self as u8) < Reason::Robots as u8
+    }
+
     /// The host could not be reached at all, so that no URL was asked for.
     pub fn is_before_asking(self) -> bool {
         matches!(

@@ -87,13 +87,13 @@ pub(crate) struct CrawlArguments {
     /// No URLs that match one of these regular expressions
     #[arg(long, value_name = "REGEX")]
     pub(crate) exclude: Vec<String>,
-    /// Stop after so many documents; 0 is no limit
+    /// Stop this run after N documents; 0 is no limit. The next run has a limit of its own, or none
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_pages: Option<u64>,
     /// Follow at most so many links from a seed; 0 keeps to the seeds
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_depth: Option<u16>,
-    /// Stop after this time, such as 90s, 10m, 8h or 2d; 0 is no limit
+    /// Stop this run after this time, such as 90s, 10m, 8h or 2d; 0 is no limit. It does not hold for the next run
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     pub(crate) time_limit: Option<Duration>,
     /// Pause between requests to a host, such as 1s or 500ms; 0s only for your own servers [default: 1s]

@@ -71,6 +71,11 @@ impl Slot {
         State::ALL[usize::from(self.flags & STATE)]
     }
 
+    /// 0 for none.
+    pub(crate) fn reason(&self) -> u8 {
+        self.reason
+    }
+
     pub(crate) fn record(&self) -> Record {
         Record {
             arrival: widen(self.arrival),

@@ -26,9 +26,6 @@ impl State {
     }
 }
 
-/// Reasons below this number are access conditions, which a later link may lift.
-const FIRST_LASTING_REASON: u8 = 32;
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Record {
     /// Number of the observation (or retry) that put it where it is in its queue.
@@ -126,7 +123,8 @@ impl Record {
 
     /// Would a link that may be crawled make it due?
     pub(crate) fn is_liftable(&self) -> bool {
-        self.state == State::Excluded && self.reason < FIRST_LASTING_REASON
+        let reason = self.reason();
+        self.state == State::Excluded && reason.is_some_and(Reason::is_access_condition)
     }
 
     /// What an outcome makes of it.

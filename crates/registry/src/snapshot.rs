@@ -77,13 +77,19 @@ impl Snapshot {
     /// `dir` is the registry's directory, `ids` what it was made with.
     pub fn open(dir: &Path, ids: Identities) -> Result<Self> {
         let meta = Meta::of(dir, ids)?;
-        let mergers = Mergers::start(1, None).map_err(|source| RegistryError::Io {
-            path: dir.to_path_buf(),
-            source,
-        })?;
+        let mergers = start_mergers(dir)?;
         let partitions = (0..meta.partitions)
             .map(|id| open_partition(dir, id, (meta, ids), &mergers))
             .collect::<Result<_>>()?;
+        Ok(Self { partitions, ids })
+    }
+
+    /// One partition alone, for who reads them one after the other and has no RAM for all of their logs' tails.
+    /// It knows nothing of URLs that others have.
+    pub fn open_one(dir: &Path, ids: Identities, id: u16) -> Result<Self> {
+        let meta = Meta::of(dir, ids)?;
+        let mergers = start_mergers(dir)?;
+        let partitions = vec![open_partition(dir, id, (meta, ids), &mergers)?];
         Ok(Self { partitions, ids })
     }
 
@@ -123,6 +129,18 @@ impl Snapshot {
         })
     }
 
+    /// URLs that are due or excluded, by partition and document: what other settings may decide about.
+    pub fn unfetched(&self) -> impl Iterator<Item = Result<UrlRecord>> + '_ {
+        self.partitions.iter().flat_map(|partition| {
+            Records::new(partition)
+                .filter(|item| match item {
+                    Ok((_, record)) => matches!(record.state, State::Due | State::Excluded),
+                    Err(_) => true,
+                })
+                .map(move |item| item.and_then(|(doc, record)| describe(partition, doc, record)))
+        })
+    }
+
     pub fn find(&self, doc: DocId) -> Result<Option<UrlRecord>> {
         for partition in &self.partitions {
             if let Some(record) = partition.sieve.peek(doc.0)? {
@@ -141,7 +159,11 @@ impl Snapshot {
         let Some(offset) = url.visit.checked_sub(1) else {
             return Ok(None);
         };
-        let visits = &self.partitions[usize::from(url.partition)].visits;
+        let owner = |partition: &&Partition| partition.id().0 == url.partition;
+        let Some(partition) = self.partitions.iter().find(owner) else {
+            return Ok(None);
+        };
+        let visits = &partition.visits;
         let (_, body) = read_piece(visits, offset, |length| length)?;
         read_visit(&mut Reader::new(&body))
             .map(Some)
@@ -200,6 +222,13 @@ impl Snapshot {
         }
         Ok(hosts)
     }
+}
+
+fn start_mergers(dir: &Path) -> Result<Mergers> {
+    Mergers::start(1, None).map_err(|source| RegistryError::Io {
+        path: dir.to_path_buf(),
+        source,
+    })
 }
 
 fn open_partition(

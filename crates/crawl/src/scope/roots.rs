@@ -3,6 +3,7 @@
 use super::ScopeKind;
 use portolan_model::CanonicalUrl;
 use std::collections::{HashMap, HashSet};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Roots by kind of scope: each kind keeps only what it has to compare. Grows with the seeds (and
 /// their redirects), not with the crawl.
@@ -43,6 +44,24 @@ impl Roots {
             }
             Roots::Any => {}
         }
+    }
+
+    /// Tells roots from others: the same for the same roots, in whatever order they came.
+    pub(super) fn digest(&self) -> u64 {
+        let mut all: Vec<String> = match self {
+            Roots::Hosts(names) | Roots::Domains(names) => {
+                names.iter().map(|name| name.to_string()).collect()
+            }
+            Roots::Prefixes(prefixes) => prefixes
+                .iter()
+                .flat_map(|(host, directories)| {
+                    directories.iter().map(move |d| format!("{host}{d}"))
+                })
+                .collect(),
+            Roots::Any => Vec::new(),
+        };
+        all.sort();
+        xxh3_64(all.join("\n").as_bytes())
     }
 
     pub(super) fn hold(&self, url: &CanonicalUrl) -> bool {

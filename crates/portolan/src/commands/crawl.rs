@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use portolan_crawl::report::{counted, thousands};
 use portolan_crawl::scope::ScopeKind;
-use portolan_crawl::{Crawl, Plan, Report, Retry, Seed, Settings, StoppedBy};
+use portolan_crawl::{Crawl, Plan, Report, Retry, RunLimits, Seed, Settings, StoppedBy};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -71,6 +71,15 @@ pub(crate) fn drive(plan: Plan, mut display: Display) -> Result<Report, Failure>
             thousands(files.needed),
             files.needed
         ));
+    }
+    if let Some(changed) = crawl.judging_for() {
+        display.say(&match changed {
+            [] => "The URLs are judged again by the settings, which a run before this one did not finish.".into(),
+            changed => format!(
+                "Changed since the last run: {}. The URLs are judged again before the crawl goes on.",
+                changed.join(", ")
+            ),
+        });
     }
     let mut heeded = 0;
     while !crawl.is_finished() {
@@ -151,6 +160,10 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
         dir,
         seeds,
         settings,
+        this_run: RunLimits {
+            max_pages: arguments.max_pages,
+            time_limit_s: arguments.time_limit.map(|limit| limit.as_secs_f64()),
+        },
         retry,
     })
 }
@@ -208,14 +221,8 @@ fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
     }
     add(&mut settings.scope.include, &arguments.include);
     add(&mut settings.scope.exclude, &arguments.exclude);
-    if let Some(pages) = arguments.max_pages {
-        settings.limits.max_pages = pages;
-    }
     if let Some(depth) = arguments.max_depth {
         settings.scope.max_link_depth = Some(depth);
-    }
-    if let Some(limit) = arguments.time_limit {
-        settings.limits.time_limit_s = limit.as_secs_f64();
     }
     if let Some(delay) = arguments.delay {
         // Rounded up: only a delay of nothing is none. One that is too long is told of by the check.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use portolan_archive::verify;
 use portolan_crawl::report::thousands;
 use portolan_crawl::scope::ScopeKind;
-use portolan_crawl::{Crawl, Plan, Report, Seed, Settings};
+use portolan_crawl::{Crawl, Plan, Report, RunLimits, Seed, Settings};
 use portolan_simweb::{Server, TruthQuery, Web, WebSpec, Witness};
 
 use super::{crawl, inspect, warc};
@@ -63,6 +63,7 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
             dir: out.clone(),
             seeds,
             settings,
+            this_run: RunLimits::default(),
             retry: None,
         },
         Display::new(false),

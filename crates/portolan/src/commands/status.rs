@@ -52,6 +52,8 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
             "hosts_failing": hosts_failing,
             "urls_waiting": urls_waiting,
             "back_links": stats.observations,
+            "judged_due": stats.judged_due,
+            "judged_out": stats.judged_out,
             "reasons": reasons,
         });
         inspect::write_json(&mut out, &value)?;
@@ -83,6 +85,14 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
         thousands(stats.failed),
         thousands(stats.excluded)
     )?;
+    if stats.judged_due + stats.judged_out > 0 {
+        writeln!(
+            out,
+            "  Changed settings made {} due and took {} out of the queue.",
+            counted(stats.judged_due, "URL"),
+            counted(stats.judged_out, "URL")
+        )?;
+    }
     if urls_waiting > 0 {
         writeln!(
             out,

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use portolan_crawl::Crawl;
 use portolan_crawl::report::{bytes, date, thousands};
+use portolan_crawl::{Crawl, Settings};
 use portolan_model::{Outcome, Pulse, Visit};
 use portolan_registry::{QueuePosition, Snapshot, State, UrlRecord};
 use serde_json::json;
@@ -48,6 +48,12 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
         inspect::write_json(&mut inspect::lines(), &story.json())?;
     } else {
         story.tell(&mut inspect::lines())?;
+        if !Crawl::is_judged(&arguments.dir)? {
+            writeln!(
+                inspect::lines(),
+                "  The settings have changed since: URLs are being judged again, or will be when the crawl goes on."
+            )?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -75,10 +81,31 @@ fn unknown(
         };
         writeln!(
             out,
-            "{url}\n  is not known to this crawl, {host_says}: no seed and no page fetched so far names it."
+            "{url}\n  is not known to this crawl, {host_says}: no seed names it, and no link that was followed so far."
         )?;
+        for unread in not_looked_for(&Crawl::saved_settings(&arguments.dir)?) {
+            writeln!(out, "  {unread}")?;
+        }
     }
     Ok(ExitCode::from(1))
+}
+
+/// What the settings keep the crawl from finding, so that it knows no URL by it.
+fn not_looked_for(settings: &Settings) -> Vec<&'static str> {
+    let (content, robots) = (&settings.content, &settings.robots);
+    let mut sentences = Vec::new();
+    if !content.embeds {
+        sentences.push(
+            "Style sheets, images, scripts and other things that pages embed are not looked for, because content.embeds is off.",
+        );
+    }
+    if !content.feeds {
+        sentences.push("Links in feeds are not looked for, because content.feeds is off.");
+    }
+    if !robots.sitemaps {
+        sentences.push("Sitemaps are not read, because robots.sitemaps is off.");
+    }
+    sentences
 }
 
 /// Why the URL waits, if its host fails.

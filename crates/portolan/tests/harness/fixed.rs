@@ -22,6 +22,19 @@ pub fn serve_bytes(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Fixed {
 }
 
 pub fn serve_on(listener: TcpListener, answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Fixed {
+    serve_all(listener, move |_, path| answer(path))
+}
+
+/// For answers that depend on the host that is asked, too.
+pub fn serve_hosts(answer: impl Fn(&str, &str) -> Vec<u8> + Send + 'static) -> Fixed {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    serve_all(listener, answer)
+}
+
+fn serve_all(
+    listener: TcpListener,
+    answer: impl Fn(&str, &str) -> Vec<u8> + Send + 'static,
+) -> Fixed {
     let addr = listener.local_addr().expect("it is bound");
     let connections = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&connections);
@@ -35,7 +48,12 @@ pub fn serve_on(listener: TcpListener, answer: impl Fn(&str) -> Vec<u8> + Send +
             };
             let head = String::from_utf8_lossy(&request[..read]).into_owned();
             let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
-            let _ = stream.write_all(&answer(&path));
+            let host = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("host")
+                    .then(|| value.trim().to_owned())
+            });
+            let _ = stream.write_all(&answer(&host.unwrap_or_default(), &path));
         }
     });
     Fixed { addr, connections }

@@ -12,7 +12,7 @@ use crate::stats::is_request;
 use crate::texts::{Finding, host_name};
 use crate::wire::put_u64;
 use portolan_model::{
-    DocId, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Verdict, Visit,
+    DocId, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Reason, Verdict, Visit,
 };
 
 impl Partition {
@@ -246,6 +246,18 @@ impl Partition {
                     (State::Due, _) if moved => {
                         let record = slot.record();
                         self.raise(op, record)?;
+                    }
+                    (State::Excluded, Verdict::Exclude(reason))
+                        if slot.reason() == Reason::NoFollow as u8 =>
+                    {
+                        // A link without the mark: from now on the URL is kept out by something else.
+                        let before = slot.record();
+                        slot.put(&Record {
+                            reason: reason as u8,
+                            ..before
+                        });
+                        self.stats.leave(before.state, before.reason);
+                        self.stats.enter(before.state, reason as u8);
                     }
                     _ => {}
                 }

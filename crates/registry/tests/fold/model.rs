@@ -176,6 +176,9 @@ impl ModelPartition {
                     known.state = State::Excluded;
                     known.reason = Some(reason);
                 }
+                Verdict::Exclude(reason) if known.reason == Some(Reason::NoFollow) => {
+                    known.reason = Some(reason);
+                }
                 Verdict::Crawl { priority }
                     if known.state == State::Excluded
                         && known.reason.is_some_and(|reason| (reason as u8) < 32) =>
@@ -529,7 +532,7 @@ impl Web {
             if home(&url) == at {
                 let verdict = match self.random.below(4) {
                     0 => Verdict::Exclude(Reason::OutOfScope),
-                    1 => Verdict::Exclude(Reason::ExcludeRule),
+                    1 => Verdict::Exclude(Reason::NoFollow),
                     2 => Verdict::Crawl { priority: 0 },
                     _ => Verdict::Crawl { priority: 2 },
                 };
