@@ -77,6 +77,10 @@ reasons! {
     TooManyRedirects = 75, "too-many-redirects", "it is at the end of too many redirects";
     UnknownHost = 76, "unknown-host", "the DNS says that its host does not exist";
     Unavailable = 77, "unavailable", "the server said that it is unavailable for now";
+    TlsExpired = 78, "tls-expired", "its server's certificate has expired, or is not valid yet";
+    TlsSelfSigned = 79, "tls-self-signed", "its server signed its certificate itself";
+    TlsUnknownIssuer = 80, "tls-unknown-issuer", "nobody who is trusted signed its server's certificate";
+    TlsWrongHost = 81, "tls-wrong-host", "its server's certificate is for another host";
     // Fetched, but not kept as a document.
     ContentType = 96, "content-type", "its content type is not wanted";
     TooLarge = 97, "too-large", "it is larger than the limit";
@@ -94,7 +98,14 @@ impl Reason {
     pub fn is_before_asking(self) -> bool {
         matches!(
             self,
-            Reason::Dns | Reason::UnknownHost | Reason::Connect | Reason::Tls
+            Reason::Dns
+                | Reason::UnknownHost
+                | Reason::Connect
+                | Reason::Tls
+                | Reason::TlsExpired
+                | Reason::TlsSelfSigned
+                | Reason::TlsUnknownIssuer
+                | Reason::TlsWrongHost
         )
     }
 

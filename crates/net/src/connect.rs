@@ -6,7 +6,7 @@ use crate::error::is_exhaustion;
 use crate::guard::Guard;
 use crate::http::{Connection, HttpSettings, Origin, Scheme, Stream};
 use crate::resolve::Resolved;
-use crate::tls::{Certificate, SetupError, Tls};
+use crate::tls::{BadCertificate, Certificate, SetupError, Tls};
 use rustls::pki_types::ServerName;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -126,18 +126,24 @@ impl Connector {
         origin: &Origin,
         stream: TcpStream,
     ) -> Result<(Stream, Certificate, bool), NetError> {
-        let failed = |detail: String| NetError::Tls {
+        let failed = |detail: String, certificate| NetError::Tls {
             host: origin.host().to_owned(),
             detail,
+            certificate,
         };
         let host = origin.host();
         let name = ServerName::try_from(host.strip_suffix('.').unwrap_or(host))
-            .map_err(|_| failed("the host's name cannot be in a certificate".to_owned()))?
+            .map_err(|_| {
+                failed(
+                    "the host's name cannot be in a certificate".to_owned(),
+                    None,
+                )
+            })?
             .to_owned();
         let stream = TlsConnector::from(self.tls.config.clone())
             .connect(name.clone(), stream)
             .await
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| failed(error.to_string(), BadCertificate::of(&error)))?;
         let (_, session) = stream.get_ref();
         let certificate = self.tls.judge(session, &name);
         let speaks_http2 = session.alpn_protocol() == Some(b"h2".as_slice());

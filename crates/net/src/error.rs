@@ -1,6 +1,7 @@
 //! What can go wrong between us and a server, one kind for each reason that the crawl records.
 
 use crate::guard::{Refused, RefusedPort};
+use crate::tls::BadCertificate;
 use portolan_model::Reason;
 use rustix::io::Errno;
 use thiserror::Error;
@@ -22,7 +23,12 @@ pub enum NetError {
     #[error("no connection to {address}: {detail}")]
     Connect { address: String, detail: String },
     #[error("the TLS handshake with {host} failed: {detail}")]
-    Tls { host: String, detail: String },
+    Tls {
+        host: String,
+        detail: String,
+        /// What is wrong with the server's certificate, if that is it.
+        certificate: Option<BadCertificate>,
+    },
     #[error("nothing came within {after_ms} ms while waiting for {waiting_for}")]
     Timeout {
         waiting_for: &'static str,
@@ -56,7 +62,13 @@ impl NetError {
             } => Reason::UnknownHost,
             NetError::Dns { .. } => Reason::Dns,
             NetError::Connect { .. } | NetError::Exhausted { .. } => Reason::Connect,
-            NetError::Tls { .. } => Reason::Tls,
+            NetError::Tls { certificate, .. } => match certificate {
+                None => Reason::Tls,
+                Some(BadCertificate::Expired) => Reason::TlsExpired,
+                Some(BadCertificate::SelfSigned) => Reason::TlsSelfSigned,
+                Some(BadCertificate::UnknownIssuer) => Reason::TlsUnknownIssuer,
+                Some(BadCertificate::WrongHost) => Reason::TlsWrongHost,
+            },
             NetError::Timeout { .. } => Reason::Timeout,
             NetError::BrokenHttp(_) => Reason::BrokenHttp,
             NetError::ConnectionLost { .. } | NetError::OutOfStep => Reason::ConnectionLost,

@@ -20,7 +20,7 @@ pub use error::NetError;
 pub use guard::{Guard, Refused, RefusedPort, special};
 pub use http::{
     BodySink, Connection, Field, Head, HttpSettings, Method, Oddities, Oddity, Origin, Request,
-    Response, Scheme, Timings, Version, Wait, basic_credentials,
+    Response, Scheme, Timings, Version, Wait, basic_credentials, url_text,
 };
 pub use network::{Network, NotANetwork};
 pub use resolve::{
@@ -28,4 +28,4 @@ pub use resolve::{
     NotResolvedBy, ResolveRule, ResolveRuleError, Resolved, Resolver, StaticResolver,
     SystemResolver, check_name_server,
 };
-pub use tls::{Certificate, SetupError};
+pub use tls::{BadCertificate, Certificate, SetupError};

@@ -7,8 +7,8 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore,
-    SignatureScheme,
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, OtherError,
+    RootCertStore, SignatureScheme,
 };
 use std::sync::Arc;
 use thiserror::Error;
@@ -21,6 +21,43 @@ pub enum Certificate {
     Valid,
     /// Accepted because a setting says so; what was wrong with it.
     Invalid(String),
+}
+
+/// Why a server's certificate is not accepted, as far as a person can do something about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BadCertificate {
+    /// Its time is over, or has not come.
+    Expired,
+    /// Whom it is for is who signed it.
+    SelfSigned,
+    /// No chain of signatures leads to anybody who is trusted. Often the server leaves out a certificate between.
+    UnknownIssuer,
+    /// It is good, but for other hosts.
+    WrongHost,
+}
+
+impl BadCertificate {
+    /// What a failed handshake says of the certificate; `None` if it failed for another reason.
+    pub(crate) fn of(error: &std::io::Error) -> Option<Self> {
+        let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+        let rustls::Error::InvalidCertificate(fault) = error else {
+            return None;
+        };
+        match fault {
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. } => Some(BadCertificate::Expired),
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                Some(BadCertificate::WrongHost)
+            }
+            CertificateError::UnknownIssuer => Some(BadCertificate::UnknownIssuer),
+            CertificateError::Other(OtherError(other)) => other
+                .is::<SelfSigned>()
+                .then_some(BadCertificate::SelfSigned),
+            _ => None,
+        }
+    }
 }
 
 /// A setting that the client cannot be built from.
@@ -56,8 +93,10 @@ impl Tls {
                 .with_custom_certificate_verifier(Arc::new(AcceptAny { provider }))
                 .with_no_client_auth()
         } else {
+            let webpki = verifier.clone();
             builder
-                .with_webpki_verifier(verifier.clone())
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(TellSelfSigned { webpki }))
                 .with_no_client_auth()
         };
         config.alpn_protocols = if settings.http2 {
@@ -113,6 +152,71 @@ fn trusted_roots(settings: &HttpSettings) -> Result<RootCertStore, SetupError> {
         return Err(bad("no certificate in it".to_owned()));
     }
     Ok(roots)
+}
+
+/// What the usual verification says, but that a certificate without a known issuer may have none because it is signed by
+/// itself. Nothing is accepted that would not be accepted without this.
+#[derive(Debug)]
+struct TellSelfSigned {
+    webpki: Arc<WebPkiServerVerifier>,
+}
+
+#[derive(Debug, Error)]
+#[error("it is self-signed")]
+struct SelfSigned;
+
+impl ServerCertVerifier for TellSelfSigned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let verified = self.webpki.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        );
+        match verified {
+            Err(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer))
+                if is_self_signed(end_entity) =>
+            {
+                let fault = CertificateError::Other(OtherError(Arc::new(SelfSigned)));
+                Err(rustls::Error::InvalidCertificate(fault))
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.webpki.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.webpki.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.webpki.supported_verify_schemes()
+    }
+}
+
+fn is_self_signed(certificate: &CertificateDer<'_>) -> bool {
+    webpki::EndEntityCert::try_from(certificate).is_ok_and(|cert| cert.issuer() == cert.subject())
 }
 
 /// Takes every certificate, as a person does who clicks "proceed". The handshake's own signature

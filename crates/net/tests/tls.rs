@@ -9,7 +9,10 @@ use portolan_net::{
     Certificate, Connection, Connector, Guard, HttpSettings, NetError, Origin, Request, Scheme,
     Version,
 };
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rcgen::{
+    BasicConstraints, Certificate as Certified, CertificateParams, CertifiedKey, IsCa, Issuer,
+    KeyPair, date_time_ymd, generate_simple_self_signed,
+};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use server::{fetch, get, here, settings};
 use std::io::Write;
@@ -42,6 +45,16 @@ impl TlsServer {
     ) -> Self {
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed(vec![HOST.to_owned()]).unwrap();
+        Self::start_as(cert, &signing_key, protocols, serve).await
+    }
+
+    /// The same with a certificate that a test made.
+    async fn start_as(
+        cert: Certified,
+        signing_key: &KeyPair,
+        protocols: &[&str],
+        serve: impl Fn(TlsStream<TcpStream>) -> Serving + Send + Sync + 'static,
+    ) -> Self {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -316,12 +329,12 @@ async fn http11_where_one_of_them_does_not_want_http2() {
 async fn bad_certificates_are_refused_or_recorded() {
     let server = TlsServer::start(&["http/1.1"]).await;
     let error = server.connect(&settings(), HOST).await.err().unwrap();
-    assert_eq!(error.reason(), Reason::Tls, "{error}");
+    assert_eq!(error.reason(), Reason::TlsSelfSigned, "{error}");
     assert!(error.to_string().contains(HOST), "{error}");
 
     let (trusting, _file) = server.trusting();
     let error = server.connect(&trusting, "other.test").await.err().unwrap();
-    assert_eq!(error.reason(), Reason::Tls, "{error}");
+    assert_eq!(error.reason(), Reason::TlsWrongHost, "{error}");
 
     let lenient = HttpSettings {
         accept_invalid_certificates: true,
@@ -343,6 +356,62 @@ async fn bad_certificates_are_refused_or_recorded() {
     assert_eq!(*connection.certificate(), Certificate::Valid);
     let connection = server.connect(&both, "other.test").await.unwrap();
     assert!(matches!(connection.certificate(), Certificate::Invalid(_)));
+}
+
+/// An authority that a test trusts, its certificate as PEM, and a server with a certificate of it for `host`.
+async fn authority_and_server(
+    host: &str,
+    change: impl Fn(&mut CertificateParams),
+) -> (tempfile::NamedTempFile, TlsServer) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&key).unwrap();
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(authority.pem().as_bytes()).unwrap();
+    let issuer = Issuer::new(params, key);
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+    // A name of its own: else it would seem to be for whom it is by.
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    let name = rcgen::DnType::CommonName;
+    params.distinguished_name.push(name, host);
+    change(&mut params);
+    let cert = params.signed_by(&key, &issuer).unwrap();
+    let serving = |stream| -> Serving { Box::pin(serve(stream)) };
+    let server = TlsServer::start_as(cert, &key, &["http/1.1"], serving).await;
+    (file, server)
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_certificate_is_told() {
+    let nothing = |_: &mut CertificateParams| {};
+    let past = |params: &mut CertificateParams| {
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(2021, 1, 1);
+    };
+    let future = |params: &mut CertificateParams| params.not_before = date_time_ymd(4000, 1, 1);
+    let (authority, sound) = authority_and_server(HOST, nothing).await;
+    let trusting = |file: &tempfile::NamedTempFile| HttpSettings {
+        ca_file: Some(file.path().to_owned()),
+        ..settings()
+    };
+    assert!(sound.connect(&trusting(&authority), HOST).await.is_ok());
+    let reason = async |server: &TlsServer, settings: &HttpSettings, host| {
+        let error = server.connect(settings, host).await.err().unwrap();
+        error.reason()
+    };
+    let wrong_host = reason(&sound, &trusting(&authority), "other.test").await;
+    assert_eq!(wrong_host, Reason::TlsWrongHost);
+    // Signed, but by nobody who is known here.
+    let stranger = reason(&sound, &settings(), HOST).await;
+    assert_eq!(stranger, Reason::TlsUnknownIssuer);
+    let (authority, expired) = authority_and_server(HOST, past).await;
+    let expired = reason(&expired, &trusting(&authority), HOST).await;
+    assert_eq!(expired, Reason::TlsExpired);
+    let (authority, early) = authority_and_server(HOST, future).await;
+    let early = reason(&early, &trusting(&authority), HOST).await;
+    assert_eq!(early, Reason::TlsExpired);
 }
 
 #[tokio::test]

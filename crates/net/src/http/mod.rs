@@ -22,6 +22,7 @@ mod wire;
 pub use connection::Connection;
 pub use head::{Head, Version};
 pub use oddity::{Oddities, Oddity};
+pub use raw_url::url_text;
 pub use request::{Field, Method, Origin, Request, Scheme, basic_credentials};
 pub use response::{BodySink, Response, Timings, Wait};
 pub use settings::HttpSettings;

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 ///
 /// The second byte of a Shift_JIS character may be a backslash (`表` is `95 5C`), which would end a path
 /// segment: it is escaped as well.
-pub(crate) fn url_text(bytes: &[u8]) -> Cow<'_, str> {
+pub fn url_text(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);
     }
