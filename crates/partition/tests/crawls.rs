@@ -5,7 +5,7 @@ use std::path::Path;
 use portolan_model::{
     Identities, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Verdict, Visit,
 };
-use portolan_partition::read_crawl;
+use portolan_partition::{CrawlPages, read_crawl};
 use portolan_registry::{Entry, Opened, Registry, RegistrySettings, Snapshot};
 
 fn open(dir: &Path) -> Opened {
@@ -68,9 +68,12 @@ fn what_was_fetched_is_the_graph() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut opened = open(dir.path());
     commit(&mut opened, vec![seed("http://a.test/")]);
-    let empty = read_crawl(&Snapshot::open(dir.path(), Identities::PUBLIC).expect("a snapshot"))
-        .expect_err("nothing fetched")
-        .to_string();
+    let empty = read_crawl(
+        &Snapshot::open(dir.path(), Identities::PUBLIC).expect("a snapshot"),
+        CrawlPages::Fetched,
+    )
+    .expect_err("nothing fetched")
+    .to_string();
     assert!(empty.contains("fetched nothing yet"), "{empty}");
     let (a, b, c) = ("http://a.test/", "http://a.test/b", "http://c.test/");
     commit(
@@ -79,8 +82,11 @@ fn what_was_fetched_is_the_graph() {
     );
     commit(&mut opened, vec![visit(b, 20, &[a]), visit(c, 3, &[])]);
     drop(opened);
-    let graph = read_crawl(&Snapshot::open(dir.path(), Identities::PUBLIC).expect("a snapshot"))
-        .expect("a graph");
+    let graph = read_crawl(
+        &Snapshot::open(dir.path(), Identities::PUBLIC).expect("a snapshot"),
+        CrawlPages::Fetched,
+    )
+    .expect("a graph");
     let pages = &graph.pages;
     let find = |url: &str| {
         (0..pages.count())

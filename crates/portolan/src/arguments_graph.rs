@@ -23,6 +23,9 @@ pub(crate) struct GraphInput {
     /// or synthetic:pages=N,links=N,sites=N,seed=N
     #[arg(value_name = "DIR|FILES", required = true, num_args = 1..=2)]
     pub(crate) input: Vec<PathBuf>,
+    /// Of a crawl, keep URLs that were found but not fetched, and the links to them
+    #[arg(long)]
+    pub(crate) unfetched: bool,
 }
 
 /// What a graph looks like: size, degrees, components, bytes, sites.

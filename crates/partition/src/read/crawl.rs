@@ -1,26 +1,41 @@
-//! The graph of a crawl: a page is a URL that was fetched, its size is what came over the wire.
+//! The graph of a crawl: a page is a URL that was fetched, or any that is known; its size is what came over the wire.
 
 use std::collections::HashMap;
 
 use portolan_registry::{Snapshot, State, UrlFilter};
 
 use crate::error::{GraphError, Result};
-use crate::graph::{LinksBuilder, PagesBuilder, Tally, WebGraph};
+use crate::graph::{LinksBuilder, Note, PagesBuilder, WebGraph};
 
-pub fn read_crawl(snapshot: &Snapshot) -> Result<WebGraph> {
+/// Which URLs of a crawl are pages of its graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CrawlPages {
+    /// Those that were fetched; links to others are left out and counted.
+    Fetched,
+    /// All that are known. Those that were not fetched have no links, and a size that is assumed.
+    Known,
+}
+
+pub fn read_crawl(snapshot: &Snapshot, which: CrawlPages) -> Result<WebGraph> {
     let mut notes = Vec::new();
     let mut builder = PagesBuilder::default();
     let mut numbers: HashMap<u64, u32> = HashMap::new();
     let mut seeds = Vec::new();
     let filter = UrlFilter {
-        state: Some(State::Visited),
+        state: match which {
+            CrawlPages::Fetched => Some(State::Visited),
+            CrawlPages::Known => None,
+        },
         host: None,
     };
     for record in snapshot.urls(filter) {
         let record = record?;
         let number = u32::try_from(builder.count())
             .map_err(|_| GraphError::Request("the crawl has too many pages".to_owned()))?;
-        let bytes = snapshot.visit(&record)?.map(|visit| visit.wire_bytes);
+        let bytes = match record.state {
+            State::Visited => snapshot.visit(&record)?.map(|visit| visit.wire_bytes),
+            _ => None,
+        };
         let url = portolan_model::CanonicalUrl::from_canonical(record.url.clone());
         let host = url.as_ref().map_or(record.url.as_str(), |url| url.host());
         builder.push(&record.url, host, bytes);
@@ -36,21 +51,35 @@ pub fn read_crawl(snapshot: &Snapshot) -> Result<WebGraph> {
     }
     let pages = builder.finish(&mut notes)?;
     let mut builder = LinksBuilder::new(pages.count());
-    let mut outside = Tally::default();
+    let (mut outside, mut first) = (0, None);
     for row in snapshot.links() {
         let (from, targets) = row?;
         let from = numbers.get(&from.0);
         for target in targets {
             match (from, numbers.get(&target.0)) {
                 (Some(&from), Some(&to)) => builder.push(from, to),
-                _ => outside.add(|| format!("{target:?}")),
+                _ => {
+                    if first.is_none() {
+                        first = snapshot.url_of(target)?;
+                    }
+                    outside += 1;
+                }
             }
         }
     }
-    outside.note(
-        "links to URLs that were not fetched; they are left out",
-        &mut notes,
-    );
+    if outside > 0 {
+        notes.push(Note {
+            count: outside,
+            what: match which {
+                CrawlPages::Fetched => {
+                    "links to URLs that were not fetched; they are left out (--unfetched keeps them)"
+                }
+                CrawlPages::Known => "links to URLs that are not written yet; they are left out",
+            }
+            .to_owned(),
+            first,
+        });
+    }
     let links = super::bv::finish_links(builder, &mut notes);
     Ok(WebGraph {
         pages,

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use portolan_crawl::Crawl;
-use portolan_partition::{Chart, GraphError, WebGraph, read_crawl, read_files};
+use portolan_partition::{Chart, CrawlPages, GraphError, WebGraph, read_crawl, read_files};
 
 use super::inspect;
 use crate::arguments_graph::GraphInput;
@@ -41,7 +41,18 @@ impl From<GraphError> for Failure {
 /// The graph; what was odd in it goes to stderr.
 pub(super) fn read(input: &GraphInput) -> Result<WebGraph, Failure> {
     let graph = match input.input.as_slice() {
-        [dir] if Crawl::exists(dir) => read_crawl(&inspect::open(dir)?)?,
+        [dir] if Crawl::exists(dir) => {
+            let which = match input.unfetched {
+                true => CrawlPages::Known,
+                false => CrawlPages::Fetched,
+            };
+            read_crawl(&inspect::open(dir)?, which)?
+        }
+        _ if input.unfetched => {
+            return Err(Failure::usage(
+                "--unfetched is for the directory of a crawl; other graphs hold all their links",
+            ));
+        }
         paths => read_files(paths)?,
     };
     for note in &graph.notes {
