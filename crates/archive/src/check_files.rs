@@ -45,6 +45,14 @@ impl fmt::Display for FileFault {
     }
 }
 
+/// The WARC file of that number in the archive of the crawl in `root`; `None` if it is not there.
+pub fn warc_path(root: &Path, prefix: &str, number: u32) -> Result<Option<PathBuf>, ArchiveError> {
+    let places = Places::new(root, prefix)?;
+    let warcs = places.warcs()?;
+    let found = warcs.into_iter().find(|(found, _)| *found == number);
+    Ok(found.map(|(_, name)| places.archive.join(name)))
+}
+
 /// Compares the archive in `root` with `logged`: how far visits were logged in each file, by its number. Beyond
 /// the last of them a running crawl writes, and a crash may have left something.
 pub fn check_files(

@@ -60,6 +60,11 @@ impl Dechunker {
         }
     }
 
+    /// Did something come that is no chunk?
+    pub fn is_broken(&self) -> bool {
+        self.state == State::Broken
+    }
+
     /// Was everything up to the last chunk there?
     pub fn is_whole(&self) -> bool {
         self.state == State::Done

@@ -18,7 +18,7 @@
 //! - `verify`: names every fault of a file; `fault` is what they are called, `chunked` undoes the
 //!   transfer coding that other crawlers keep. `check_index` compares a file's index with it, and the merged
 //!   index with all of them; `check_files` the files' names and lengths with what was logged.
-//! - `list`: one line a record, and one record's bytes.
+//! - `list`: one line a record, and one record's bytes; `message`: one record's HTTP head and payload.
 //!
 //! Beside them `seen`: fingerprint of a payload -> the first record that holds it.
 
@@ -38,6 +38,7 @@ mod head;
 mod list;
 mod member;
 mod merge;
+mod message;
 mod open;
 mod read;
 mod record;
@@ -49,13 +50,14 @@ mod verify;
 mod writer;
 
 pub use capture::{Built, Capture, PageFacts};
-pub use check_files::{FileFault, check_files};
+pub use check_files::{FileFault, check_files, warc_path};
 pub use check_index::{IndexFaults, check_index, check_merged_index};
 pub use crawl_id::{claim_archive, count_warcs, is_claimed};
 pub use error::ArchiveError;
 pub use fault::Fault;
 pub use list::{Cat, Listed, Listing, Part, cat, list};
 pub use merge::merge_sorted;
+pub use message::Message;
 pub use read::{Block, Format, Record, WarcReader};
 pub use record::RecordBuilder;
 pub use recover::Recovery;

@@ -88,6 +88,8 @@ pub enum Cat<'a> {
     Offset(u64),
     /// The first response, revisit, resource or conversion of that URL.
     Url(&'a str),
+    /// The record whose payload this revisit stands for.
+    Original(&'a Record),
 }
 
 /// How much of it.
@@ -107,9 +109,22 @@ pub fn cat(
     part: Part,
     out: &mut dyn Write,
 ) -> Result<Option<Record>, ArchiveError> {
+    let Some((record, mut reader)) = find(path, which)? else {
+        return Ok(None);
+    };
+    write_part(&record, &mut reader, part, out)
+        .map_err(ArchiveError::io("copy a record of", path))?;
+    Ok(Some(record))
+}
+
+/// The first record that `which` names, with a reader that stands at its block.
+pub(crate) fn find(
+    path: &Path,
+    which: Cat<'_>,
+) -> Result<Option<(Record, WarcReader)>, ArchiveError> {
     let offset = match which {
         Cat::Offset(offset) => offset,
-        Cat::Url(_) => 0,
+        Cat::Url(_) | Cat::Original(_) => 0,
     };
     let mut reader = WarcReader::open_at(path, offset)?;
     while let Some(record) = reader.next_record()? {
@@ -123,14 +138,27 @@ pub fn cat(
                         "response" | "revisit" | "resource" | "conversion"
                     )
             }
+            Cat::Original(revisit) => is_original(&record, revisit),
         };
         if found {
-            write_part(&record, &mut reader, part, out)
-                .map_err(ArchiveError::io("copy a record of", path))?;
-            return Ok(Some(record));
+            return Ok(Some((record, reader)));
         }
     }
     Ok(None)
+}
+
+/// Does `revisit` refer to this record? By its id, or by URL and date, whichever it names.
+fn is_original(record: &Record, revisit: &Record) -> bool {
+    if !matches!(record.kind(), "response" | "resource") {
+        return false;
+    }
+    let same = |of_revisit: &str, name: &str| {
+        let wanted = revisit.header(of_revisit);
+        wanted.is_some() && wanted == record.header(name)
+    };
+    same("WARC-Refers-To", "WARC-Record-ID")
+        || (same("WARC-Refers-To-Target-URI", "WARC-Target-URI")
+            && same("WARC-Refers-To-Date", "WARC-Date"))
 }
 
 fn write_part(

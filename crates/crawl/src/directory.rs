@@ -7,8 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use portolan_model::CanonicalUrl;
+use portolan_registry::Snapshot;
 
-use crate::crawl::{ARCHIVE_DIR, REGISTRY_DIR};
+use crate::crawl::{ARCHIVE_DIR, Crawl, REGISTRY_DIR};
 use crate::division::DIVISION_DIR;
 use crate::error::CrawlError;
 use crate::judging::JUDGED_FILE;
@@ -90,6 +91,26 @@ pub(crate) fn refuse_without_registry(dir: &Path) -> Result<(), CrawlError> {
         dir.join(ARCHIVE_DIR).display(),
         counted(warcs as u64, "WARC file"),
     )))
+}
+
+/// The registry of the crawl in `dir` as of now; works while the crawl runs.
+pub fn snapshot(dir: &Path) -> Result<Snapshot, CrawlError> {
+    let registry = dir.join(REGISTRY_DIR);
+    if !Crawl::exists(dir) {
+        return Err(CrawlError::Input(format!(
+            "{} holds no crawl; 'portolan crawl --out {0} URL' would start one there",
+            dir.display()
+        )));
+    }
+    let ids = Crawl::identities(dir)?;
+    refuse_without_registry(dir)?;
+    if !registry.join("meta").exists() {
+        return Err(CrawlError::Input(format!(
+            "the crawl in {} was stopped before it began, so that nothing is known yet; 'portolan crawl --out {0}' starts it",
+            dir.display()
+        )));
+    }
+    Ok(Snapshot::open(&registry, ids)?)
 }
 
 /// How an archive spells the id of its crawl.

@@ -9,12 +9,13 @@
 //! (addresses and hosts, shared by all workers), `network` (is it they or we?), `pools` (who may be at work, and who waits), `parking` (idle
 //! connections), `machine` (how many of them), `budget` (when to stop),
 //! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from),
-//! `check` (is all as it was written), `bench` (parts of the way alone, to be measured).
+//! `archived` (what is stored of a URL), `check` (is all as it was written), `bench` (parts of the way alone, to be measured).
 
 mod access;
 mod address;
 mod admission;
 mod answered;
+mod archived;
 mod asker;
 mod assembly;
 pub mod bench;
@@ -59,9 +60,11 @@ mod turn;
 mod watch;
 mod worker;
 
+pub use archived::{redirect_target, write_payload};
 pub use budget::StoppedBy;
 pub use check::{CheckedKind, Damaged, check, index_fault, surt};
 pub use crawl::{ARCHIVE_DIR, Crawl, Plan, REGISTRY_DIR, RunLimits, Seed};
+pub use directory::snapshot;
 pub use error::CrawlError;
 pub use machine::TooFewFiles;
 pub use machine::{memory_bytes, raise_open_files};

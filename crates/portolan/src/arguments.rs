@@ -163,20 +163,40 @@ pub(crate) struct CheckArguments {
     pub(crate) json: bool,
 }
 
-/// List the URLs of a crawl with their state.
+/// List the URLs of a crawl, sorted: state, reason, URL, status, type, depth, title.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     portolan urls crawl --state failed\n  \
-    portolan urls crawl --state due --host www.example.org --json")]
+    portolan urls crawl --state due --host www.example.org --json\n  \
+    portolan urls crawl --format csv > urls.csv\n  \
+    portolan urls crawl --format parquet --out urls.parquet\n\n\
+    What does not fit in 64 MB of memory is sorted in temporary files, in the directory that TMPDIR names.")]
 pub(crate) struct UrlsArguments {
     pub(crate) dir: PathBuf,
     #[arg(long, value_enum)]
     pub(crate) state: Option<StateArgument>,
     #[arg(long, value_name = "H")]
     pub(crate) host: Option<String>,
-    /// One JSON object a line
-    #[arg(long)]
+    /// How a row is written; all but text have further columns
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: UrlsFormat,
+    /// The same as --format jsonl
+    #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
+    /// Write to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UrlsFormat {
+    /// Columns between tabs, '-' where there is nothing
+    Text,
+    /// With a line of names
+    Csv,
+    /// One JSON object a line
+    Jsonl,
+    Parquet,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -223,18 +243,27 @@ pub(crate) enum WarcCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Print one record
+    /// Print what is stored of a URL: the whole record, or what was served
+    #[command(after_help = "Examples:\n  \
+        portolan warc cat crawl --url https://example.org/ --payload > page.html\n  \
+        portolan warc cat crawl --url https://example.org/          # with WARC and HTTP headers\n  \
+        portolan warc cat crawl/archive/NAME.warc.gz --offset 1234")]
     Cat {
+        /// A crawl's directory, a directory of WARC files, or one file
         path: PathBuf,
-        /// The record that starts at this byte
-        #[arg(long, conflicts_with = "url", required_unless_present = "url")]
-        offset: Option<u64>,
         /// The response to this URL
-        #[arg(long)]
+        #[arg(long, value_name = "URL", required_unless_present = "offset")]
         url: Option<String>,
-        /// Only what was served, without WARC and HTTP headers
+        /// Only what was served, without WARC and HTTP headers: encodings (gzip, br, chunked, ...) are undone, and of a
+        /// copy the payload is taken from where it is stored
         #[arg(long)]
         payload: bool,
+        /// Only what was served, byte by byte as it is stored: nothing is decoded, and a copy has no bytes
+        #[arg(long)]
+        raw: bool,
+        /// The record that starts at this byte, as 'portolan warc list' tells it
+        #[arg(long, value_name = "BYTE", conflicts_with = "url")]
+        offset: Option<u64>,
     },
 }
 

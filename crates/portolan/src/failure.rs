@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use crate::output::noteln;
+use portolan_archive::ArchiveError;
 use portolan_crawl::CrawlError;
 
 /// The person has to change something.
@@ -52,6 +53,13 @@ impl From<CrawlError> for Failure {
     fn from(error: CrawlError) -> Self {
         match error {
             CrawlError::Input(sentence) => Failure::usage(sentence),
+            // Whoever reads what is printed has seen enough.
+            CrawlError::Archive(ArchiveError::Io { source, .. })
+            | CrawlError::File { source, .. }
+                if source.kind() == std::io::ErrorKind::BrokenPipe =>
+            {
+                Failure::from(source)
+            }
             other => Failure::failed(other),
         }
     }

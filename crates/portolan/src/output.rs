@@ -76,6 +76,20 @@ impl Drop for Lines {
     }
 }
 
+/// Text for a file, made as harmless as what is printed.
+pub(crate) struct PlainText<W: Write>(pub(crate) W);
+
+impl<W: Write> Write for PlainText<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        write_plain(&mut self.0, bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 pub(crate) fn write(text: fmt::Arguments<'_>) {
     if let Err(error) = write_plain(&mut io::stdout(), text.to_string().as_bytes()) {
         Failure::from(error).exit();

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use portolan_crawl::{Crawl, REGISTRY_DIR};
 use portolan_registry::{Snapshot, State, UrlRecord};
 
 use crate::failure::Failure;
@@ -11,13 +10,7 @@ use crate::output::Lines;
 
 /// The registry of the crawl in `dir`, as of now; works while the crawl runs.
 pub(crate) fn open(dir: &Path) -> Result<Snapshot, Failure> {
-    if !Crawl::exists(dir) {
-        return Err(Failure::usage(format!(
-            "{} holds no crawl; 'portolan crawl --out {0} URL' would start one there",
-            dir.display()
-        )));
-    }
-    Snapshot::open(&dir.join(REGISTRY_DIR), Crawl::identities(dir)?).map_err(Failure::failed)
+    Ok(portolan_crawl::snapshot(dir)?)
 }
 
 /// Lines to stdout, in large pieces.

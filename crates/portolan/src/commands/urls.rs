@@ -1,17 +1,26 @@
-//! `portolan urls`: the URLs of a crawl with their state.
+//! `portolan urls`: the URLs of a crawl with their state, sorted, in several formats.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use portolan_registry::{State, UrlFilter};
-use serde_json::json;
 
+use super::graph_input::replaceable;
 use super::inspect;
-use crate::arguments::{StateArgument, UrlsArguments};
+use super::url_formats::{LineTable, ParquetTable};
+use super::url_row::UrlRow;
+use super::url_sorter::{MEMORY_BYTES, Row as SortedRow, Sorted, Sorter};
+use crate::arguments::{StateArgument, UrlsArguments, UrlsFormat};
 use crate::failure::Failure;
+use crate::output::PlainText;
 
 pub(crate) fn run(arguments: &UrlsArguments) -> Result<ExitCode, Failure> {
-    let snapshot = inspect::open(&arguments.dir)?;
+    let format = match arguments.json {
+        true => UrlsFormat::Jsonl,
+        false => arguments.format,
+    };
     if let Some(host) = &arguments.host
         && (host.is_empty() || host.contains('/'))
     {
@@ -19,6 +28,31 @@ pub(crate) fn run(arguments: &UrlsArguments) -> Result<ExitCode, Failure> {
             "--host '{host}' is no host; write its name alone, such as www.example.org"
         )));
     }
+    if format == UrlsFormat::Parquet && arguments.out.is_none() && std::io::stdout().is_terminal() {
+        return Err(Failure::usage(
+            "Parquet is not for a terminal; name a file with --out, or use '>'",
+        ));
+    }
+    replaceable("--out", arguments.out.as_ref())?;
+    let rows = sorted(arguments)?;
+    match (&arguments.out, format) {
+        (None, UrlsFormat::Parquet) => write_parquet(std::io::stdout(), rows)?,
+        (None, _) => write_lines(inspect::lines(), format, rows)?,
+        (Some(path), _) => {
+            let named = |e| Failure::failed(format!("--out {}: {e}", path.display()));
+            let file = BufWriter::with_capacity(1 << 16, File::create(path).map_err(named)?);
+            match format {
+                UrlsFormat::Parquet => write_parquet(file, rows)?,
+                _ => write_lines(PlainText(file), format, rows)?,
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All rows that are asked for, by URL.
+fn sorted(arguments: &UrlsArguments) -> Result<Sorted, Failure> {
+    let snapshot = inspect::open(&arguments.dir)?;
     let filter = UrlFilter {
         state: arguments.state.map(|state| match state {
             StateArgument::Visited => State::Visited,
@@ -31,34 +65,46 @@ pub(crate) fn run(arguments: &UrlsArguments) -> Result<ExitCode, Failure> {
             .as_ref()
             .map(|host| host.to_ascii_lowercase()),
     };
-    let mut out = inspect::lines();
+    let mut sorter = Sorter::new(MEMORY_BYTES);
     for record in snapshot.urls(filter) {
         let record = record.map_err(Failure::failed)?;
-        let state = inspect::state_name(&record);
-        let reason = record.reason.map(|reason| reason.name());
-        if arguments.json {
-            let visit = snapshot.visit(&record).map_err(Failure::failed)?;
-            let value = json!({
-                "url": record.url,
-                "state": state,
-                "reason": reason,
-                "back_links": record.count,
-                "partition": record.partition,
-                "class": record.class,
-                "depth": record.depth,
-                "found_as": record.kind.name(),
-                "attempts": record.attempts,
-                "status": visit.as_ref().map(|v| v.status),
-                "mime": visit.as_ref().map(|v| v.mime.as_str()),
-                "body_bytes": visit.as_ref().map(|v| v.body_bytes),
-                "at_ms": visit.as_ref().map(|v| v.at_ms),
-                "duplicate": visit.as_ref().map(|v| v.duplicate_of.is_some()),
-            });
-            inspect::write_json(&mut out, &value)?;
-        } else {
-            writeln!(out, "{state}\t{}\t{}", reason.unwrap_or("-"), record.url)?;
-        }
+        let visit = snapshot.visit(&record).map_err(Failure::failed)?;
+        let row = UrlRow::of(record, visit);
+        let value = serde_json::to_vec(&row).map_err(Failure::failed)?;
+        sorter.push(row.url.as_bytes(), &value).map_err(unsorted)?;
     }
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    sorter.finish().map_err(unsorted)
+}
+
+fn unsorted(error: std::io::Error) -> Failure {
+    let dir: PathBuf = std::env::temp_dir();
+    Failure::failed(format!(
+        "the URLs could not be sorted in {}: {error}; TMPDIR names another directory",
+        dir.display()
+    ))
+}
+
+fn write_lines(out: impl Write, format: UrlsFormat, rows: Sorted) -> Result<(), Failure> {
+    let mut table = match format {
+        UrlsFormat::Csv => LineTable::csv(out)?,
+        UrlsFormat::Jsonl => LineTable::Jsonl(out),
+        UrlsFormat::Text | UrlsFormat::Parquet => LineTable::Tabs(out),
+    };
+    for row in rows {
+        table.push(&decoded(row)?)?;
+    }
+    Ok(table.finish()?)
+}
+
+fn write_parquet(out: impl Write + Send, rows: Sorted) -> Result<(), Failure> {
+    let mut table = ParquetTable::new(out)?;
+    for row in rows {
+        table.push(decoded(row)?)?;
+    }
+    Ok(table.finish()?)
+}
+
+fn decoded(row: std::io::Result<SortedRow>) -> Result<UrlRow, Failure> {
+    let (_, value) = row.map_err(unsorted)?;
+    serde_json::from_slice(&value).map_err(Failure::failed)
 }

@@ -9,7 +9,7 @@ use portolan_archive::{
     verify_for_index,
 };
 use portolan_crawl::report::thousands;
-use portolan_crawl::{ARCHIVE_DIR, Crawl, index_fault, surt};
+use portolan_crawl::{ARCHIVE_DIR, Crawl, CrawlError, index_fault, surt, write_payload};
 use portolan_model::Canonicalizer;
 use serde_json::json;
 
@@ -24,11 +24,16 @@ pub(crate) fn run(command: WarcCommand) -> Result<ExitCode, Failure> {
         WarcCommand::List { paths, json } => list_all(&paths, json),
         WarcCommand::Cat {
             path,
-            offset,
             url,
             payload,
+            raw,
+            offset,
         } => {
-            let part = if payload { Part::Payload } else { Part::Record };
+            let part = match (raw, payload) {
+                (true, _) => Shown::Raw,
+                (false, true) => Shown::Payload,
+                (false, false) => Shown::Record,
+            };
             match (&url, offset) {
                 (Some(url), _) => print_response(&path, url, part),
                 (None, offset) => print_record(&path, Cat::Offset(offset.unwrap_or(0)), part),
@@ -177,8 +182,18 @@ fn or_dash(text: &str) -> crate::plain::Plain<'_> {
     field(if text.is_empty() { "-" } else { text })
 }
 
+/// How much of a record is printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Record,
+    /// What was served, decoded.
+    Payload,
+    /// What was served, as stored.
+    Raw,
+}
+
 /// As it was typed; else as a crawl would write it.
-fn print_response(path: &Path, url: &str, part: Part) -> Result<ExitCode, Failure> {
+fn print_response(path: &Path, url: &str, part: Shown) -> Result<ExitCode, Failure> {
     let typed = print_record(path, Cat::Url(url), part);
     match Canonicalizer::default().parse_seed(url) {
         Ok(canonical) if typed.is_err() && canonical.as_str() != url => {
@@ -189,21 +204,38 @@ fn print_response(path: &Path, url: &str, part: Part) -> Result<ExitCode, Failur
 }
 
 /// As it is in the file; only a terminal gets it in plain characters.
-fn print_record(path: &Path, which: Cat<'_>, part: Part) -> Result<ExitCode, Failure> {
+fn print_record(path: &Path, which: Cat<'_>, part: Shown) -> Result<ExitCode, Failure> {
     let mut out = Lines::of_bytes();
-    for path in files(&[path.to_owned()])? {
-        if cat(&path, which, part, &mut out)
-            .map_err(Failure::failed)?
-            .is_some()
-        {
-            out.flush()?;
-            return Ok(ExitCode::SUCCESS);
-        }
+    let files = files(&[path.to_owned()])?;
+    let found = match part {
+        Shown::Payload => write_payload(&files, which, &mut out)?,
+        Shown::Record => cat_first(&files, which, Part::Record, &mut out)?,
+        Shown::Raw => cat_first(&files, which, Part::Payload, &mut out)?,
+    };
+    if found {
+        out.flush()?;
+        return Ok(ExitCode::SUCCESS);
     }
     Err(Failure::failed(match which {
         Cat::Offset(offset) => format!("{} has no record at byte {offset}", path.display()),
         Cat::Url(url) => format!("{} has no response to {url}", path.display()),
+        Cat::Original(_) => format!("{} has no such record", path.display()),
     }))
+}
+
+fn cat_first(
+    files: &[PathBuf],
+    which: Cat<'_>,
+    part: Part,
+    out: &mut Lines,
+) -> Result<bool, Failure> {
+    for path in files {
+        let found = cat(path, which, part, out).map_err(CrawlError::from)?;
+        if found.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Files as they are; of a directory its WARC files, of a crawl's directory those of its archive.

@@ -1,11 +1,13 @@
 //! `portolan why`: everything that a crawl knows of one URL, in sentences.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use portolan_crawl::report::{bytes, date, thousands};
+use portolan_archive::warc_path;
+use portolan_crawl::report::{bytes, counted, date, thousands};
 use portolan_crawl::{Crawl, Settings};
-use portolan_model::{Outcome, Pulse, Visit};
+use portolan_model::{Clock, Outcome, Pulse, SystemClock, Visit};
 use portolan_registry::{QueuePosition, Snapshot, State, UrlRecord};
 use serde_json::json;
 
@@ -16,7 +18,8 @@ use crate::output::field;
 
 pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
     let snapshot = inspect::open(&arguments.dir)?;
-    let url = Crawl::canonicalizer(&arguments.dir)?
+    let canonicalizer = Crawl::canonicalizer(&arguments.dir)?;
+    let url = canonicalizer
         .parse_seed(&arguments.url)
         .map_err(|e| Failure::usage(format!("'{}': {e}", arguments.url)))?;
     let record = snapshot
@@ -37,12 +40,21 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
         Some(doc) => snapshot.url_of(doc).map_err(Failure::failed)?,
         None => None,
     };
+    let warc = archived_in(&arguments.dir, visit.as_ref())?;
+    let redirects_to = match (&visit, &warc) {
+        (Some(visit), Some((path, offset))) if (300..400).contains(&visit.status) => {
+            portolan_crawl::redirect_target(path, *offset, &url, &canonicalizer)?
+        }
+        _ => None,
+    };
     let story = Story {
         record,
         visit,
         found_on,
         place,
         copy_of,
+        redirects_to: redirects_to.map(|target| target.as_str().to_owned()),
+        warc,
     };
     if arguments.json {
         inspect::write_json(&mut inspect::lines(), &story.json())?;
@@ -56,6 +68,16 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The WARC file of a visit's answer, and where in it the answer begins. `None` if nothing is archived, or the file is gone.
+fn archived_in(dir: &Path, visit: Option<&Visit>) -> Result<Option<(PathBuf, u64)>, Failure> {
+    let Some(at) = visit.and_then(|visit| visit.archive) else {
+        return Ok(None);
+    };
+    let prefix = Crawl::saved_settings(dir)?.archive.prefix;
+    let path = warc_path(dir, &prefix, at.file).map_err(Failure::failed)?;
+    Ok(path.map(|path| (path, at.offset)))
 }
 
 /// A URL that no page named.
@@ -108,6 +130,14 @@ fn not_looked_for(settings: &Settings) -> Vec<&'static str> {
     sentences
 }
 
+/// From then on, or now if that is past.
+fn when(not_before_ms: u64) -> String {
+    match not_before_ms > SystemClock::start().wall_ms() {
+        true => format!("again from {}", date(not_before_ms)),
+        false => "now".to_owned(),
+    }
+}
+
 /// Why the URL waits, if its host fails.
 fn tell_trouble(out: &mut impl Write, pulse: &Pulse) -> std::io::Result<()> {
     if !pulse.is_failing() {
@@ -133,9 +163,17 @@ struct Story {
     found_on: Option<String>,
     place: Option<QueuePosition>,
     copy_of: Option<String>,
+    redirects_to: Option<String>,
+    /// File and offset.
+    warc: Option<(PathBuf, u64)>,
 }
 
 impl Story {
+    fn warc_name(&self) -> Option<String> {
+        let (path, _) = self.warc.as_ref()?;
+        Some(path.file_name()?.to_string_lossy().into_owned())
+    }
+
     fn json(&self) -> serde_json::Value {
         let visit = self.visit.as_ref();
         json!({
@@ -146,8 +184,6 @@ impl Story {
             "found_as": self.record.kind.name(),
             "found_on": self.found_on,
             "back_links": self.record.count,
-            "class": self.record.class,
-            "partition": self.record.partition,
             "depth": self.record.depth,
             "attempts": self.record.attempts,
             "queue_place": self.place.map(|place| place.place),
@@ -167,8 +203,9 @@ impl Story {
             "links_left_out": visit.map(|v| v.links_left_out),
             "truncated": visit.and_then(|v| v.truncated).map(|t| t.name()),
             "copy_of": self.copy_of,
-            "archive_file": visit.and_then(|v| v.archive).map(|a| a.file),
-            "archive_offset": visit.and_then(|v| v.archive).map(|a| a.offset),
+            "redirects_to": self.redirects_to,
+            "warc_file": self.warc_name(),
+            "warc_offset": self.warc.as_ref().map(|(_, offset)| offset),
         })
     }
 
@@ -179,7 +216,8 @@ impl Story {
         match record.state {
             State::Visited => writeln!(out, "  was fetched.")?,
             State::Due if record.attempts > 0 => {
-                writeln!(out, "  is due again after {} attempts.", record.attempts)?;
+                let attempts = counted(record.attempts.into(), "attempt");
+                writeln!(out, "  is due again after {attempts}.")?;
             }
             State::Due => writeln!(out, "  is due.")?,
             State::Failed => writeln!(out, "  failed: {because}.")?,
@@ -188,25 +226,25 @@ impl Story {
         match &self.found_on {
             Some(page) => writeln!(
                 out,
-                "  First found as a link ({}) on {page}, {} links from a seed.",
+                "  First found as a link ({}) on {page}, {} from a seed.",
                 record.kind.name(),
-                record.depth
+                counted(record.depth.into(), "link")
             )?,
             None if record.kind.is_seed() => writeln!(out, "  It is a seed.")?,
             None => writeln!(out, "  First found through {}.", record.kind.name())?,
         }
         writeln!(
             out,
-            "  Back-links so far: {} (class {}). Its site belongs to partition {}.",
-            record.count, record.class, record.partition
+            "  Back-links so far: {}.",
+            thousands(record.count.into())
         )?;
         if let Some(place) = self.place {
             writeln!(
                 out,
-                "  Place {} of {} in its host's queue; the host may be asked again from {}.",
+                "  Place {} of {} in its host's queue; the host may be asked {}.",
                 place.place,
                 place.queued,
-                date(place.not_before_ms)
+                when(place.not_before_ms)
             )?;
             tell_trouble(out, &place.pulse)?;
         }
@@ -242,6 +280,9 @@ impl Story {
                 .truncated
                 .map_or(String::new(), |t| format!(", truncated ({})", t.name())),
         )?;
+        if let Some(target) = &self.redirects_to {
+            writeln!(out, "  It redirects to {}.", field(target))?;
+        }
         if !visit.title.is_empty() {
             writeln!(out, "  Title: {}", field(&visit.title))?;
         }
@@ -256,12 +297,10 @@ impl Story {
         if let Some(first) = &self.copy_of {
             writeln!(out, "  The same payload was archived before, from {first}.")?;
         }
-        if let Some(at) = visit.archive {
-            writeln!(
-                out,
-                "  Archived in WARC file number {} at byte {}.",
-                at.file, at.offset
-            )?;
+        if let (Some(name), Some((_, offset))) = (self.warc_name(), &self.warc) {
+            writeln!(out, "  Archived in {name} at byte {offset}.")?;
+        } else if visit.archive.is_some() {
+            writeln!(out, "  It was archived, but the WARC file is gone.")?;
         }
         Ok(())
     }
