@@ -17,7 +17,7 @@ pub(crate) struct Record {
 /// What came back for a request, but for the body.
 pub(crate) struct Answered {
     surt: String,
-    ip: IpAddr,
+    ip: Option<IpAddr>,
     request_head: Vec<u8>,
     response_head: Vec<u8>,
     protocol: Option<&'static str>,
@@ -26,7 +26,11 @@ pub(crate) struct Answered {
 
 impl Answered {
     /// Takes a response apart: all but its body, and its body.
-    pub(crate) fn of(url: &CanonicalUrl, ip: IpAddr, response: Response) -> (Self, Vec<u8>) {
+    pub(crate) fn of(
+        url: &CanonicalUrl,
+        ip: Option<IpAddr>,
+        response: Response,
+    ) -> (Self, Vec<u8>) {
         let answered = Self {
             surt: url.surt(),
             ip,
@@ -49,7 +53,7 @@ impl Answered {
             url,
             surt: &self.surt,
             at_ms: visit.at_ms,
-            ip: Some(self.ip),
+            ip: self.ip,
             request_head: &self.request_head,
             response_head: &self.response_head,
             body: body.unwrap_or_default(),

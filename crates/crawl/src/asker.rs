@@ -38,7 +38,8 @@ pub(crate) enum Asked {
 
 pub(crate) struct Answer {
     pub(crate) response: Response,
-    pub(crate) peer: IpAddr,
+    /// `None` where a proxy looked the address up.
+    pub(crate) peer: Option<IpAddr>,
 }
 
 /// Holds a host's door, asks, and leaves the host alone afterwards.
@@ -147,11 +148,7 @@ impl Asker {
             .filter(|c| c.reusable() && *c.origin() == origin);
         let resolved = match &kept {
             Some(_) => None,
-            None => match self
-                .seat
-                .resolve(shared.mapping.resolve(origin.host()))
-                .await
-            {
+            None => match self.seat.resolve(shared.address_of(&origin)).await {
                 Ok(resolved) => Some(resolved),
                 Err(error) => {
                     self.no_answer(&error, crawl_delay_ms, 0);
@@ -160,7 +157,7 @@ impl Asker {
             },
         };
         let ip = match (&kept, &resolved) {
-            (Some(connection), _) => Some(connection.peer()),
+            (Some(connection), _) => connection.peer(),
             (None, Some(resolved)) => resolved.addresses.first().copied(),
             (None, None) => None,
         };
@@ -318,7 +315,7 @@ impl Asker {
         let resolved = match resolved {
             Some(resolved) => resolved,
             None => {
-                fresh = self.shared.mapping.resolve(origin.host()).await?;
+                fresh = self.shared.address_of(origin).await?;
                 &*fresh
             }
         };

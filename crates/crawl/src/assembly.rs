@@ -8,8 +8,8 @@ use portolan_archive::ArchiveSettings;
 use portolan_model::url::CanonicalSettings;
 use portolan_model::{CanonicalUrl, Clock, Identities, Order, Ranker};
 use portolan_net::{
-    Connector, DnsResolver, Guard, HttpSettings, Mapping, MappingSettings, Network, ResolveRule,
-    Resolver, StaticResolver, SystemResolver,
+    Connector, DnsResolver, Guard, HttpSettings, Mapping, MappingSettings, Network, Proxies,
+    ProxyError, ResolveRule, Resolver, StaticResolver, SystemResolver,
 };
 use portolan_partition::RankTable;
 use portolan_registry::RegistrySettings;
@@ -192,7 +192,27 @@ pub(crate) fn connector(settings: &Settings, named: &Named) -> Result<Connector,
         accept_invalid_certificates: settings.http.accept_invalid_certificates,
         ca_file: (!settings.http.ca_file.is_empty()).then(|| settings.http.ca_file.clone().into()),
     };
-    Connector::new(http, guard).map_err(|e| CrawlError::Input(e.to_string()))
+    let connector = Connector::new(http, guard).map_err(|e| CrawlError::Input(e.to_string()))?;
+    Ok(connector.through(proxies(settings)?))
+}
+
+/// Through whom servers are asked: as the settings say, or the environment.
+pub(crate) fn proxies(settings: &Settings) -> Result<Proxies, CrawlError> {
+    let access = &settings.access;
+    let wrong = |e: String| CrawlError::Input(format!("access.proxy: {e}"));
+    let told = |e: ProxyError| wrong(e.to_string());
+    let proxies = if !access.proxy.0.is_empty() {
+        Proxies::of_url(&access.proxy.read().map_err(wrong)?).map_err(told)?
+    } else if access.proxy_from_environment {
+        Proxies::from_environment(|name| std::env::var(name).ok()).map_err(told)?
+    } else {
+        Proxies::default()
+    };
+    let proxies = proxies.without(&access.no_proxy);
+    proxies
+        .resolving(access.proxy_resolves)
+        .located()
+        .map_err(told)
 }
 
 pub(crate) fn mapping(

@@ -183,8 +183,12 @@ impl Crawl {
             true => (secret::read(&dir)?, Named::read(&dir)?),
             false => (secret::make(&dir)?, Named::default()),
         };
+        let proxy_resolves = assembly::proxies(&plan.settings)?.is_resolving();
         if !plan.settings.dns.allow_private {
-            named.name(&seeds, &mapping)?;
+            // What a name stands for is then for the proxy to know, but not what an address does.
+            let is_known = |seed: &&CanonicalUrl| !proxy_resolves || is_address(seed.host());
+            let known: Vec<CanonicalUrl> = seeds.iter().filter(is_known).cloned().collect();
+            named.name(&known, &mapping)?;
         }
         if resumed {
             let given: HashSet<CanonicalUrl> = seeds.iter().cloned().collect();
@@ -364,7 +368,10 @@ impl Crawl {
                 &shared,
                 canonicalizer.clone(),
                 builder,
-                NameDrop::new(names.clone()),
+                match proxy_resolves {
+                    true => NameDrop::shut(),
+                    false => NameDrop::new(names.clone()),
+                },
             );
             let plan = WorkerPlan {
                 shared: Arc::clone(&shared),
@@ -510,6 +517,12 @@ fn parse_seeds(
 }
 
 /// A seed on a port that will not be asked is a mistake worth telling at once.
+/// Is it an address, or a name that is always this machine's?
+fn is_address(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare.parse::<std::net::IpAddr>().is_ok() || bare == "localhost"
+}
+
 fn check_ports(settings: &Settings, seeds: &[CanonicalUrl]) -> Result<(), CrawlError> {
     let scope = &settings.scope;
     for seed in seeds {

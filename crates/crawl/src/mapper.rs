@@ -20,21 +20,31 @@ const HOSTS_REMEMBERED: usize = 16_384;
 /// Where names are dropped off; one for each worker.
 #[derive(Debug)]
 pub(crate) struct NameDrop {
-    names: mpsc::Sender<String>,
+    /// `None` where names are for a proxy to resolve.
+    names: Option<mpsc::Sender<String>>,
     sent: Generations<HostId, ()>,
 }
 
 impl NameDrop {
     pub(crate) fn new(names: mpsc::Sender<String>) -> Self {
         Self {
-            names,
+            names: Some(names),
             sent: Generations::with_bound(HOSTS_REMEMBERED),
+        }
+    }
+
+    /// Nobody but a proxy is to hear of names.
+    pub(crate) fn shut() -> Self {
+        Self {
+            names: None,
+            sent: Generations::with_bound(1),
         }
     }
 
     /// A link leads to `host`: have it resolved, unless that was asked for lately.
     pub(crate) fn offer(&mut self, host: HostId, name: &str) {
-        if self.sent.get(&host).is_none() && self.names.try_send(name.to_owned()).is_ok() {
+        let Some(names) = &self.names else { return };
+        if self.sent.get(&host).is_none() && names.try_send(name.to_owned()).is_ok() {
             self.sent.insert(host, ());
         }
     }

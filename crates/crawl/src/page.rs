@@ -50,7 +50,7 @@ pub(crate) struct Fetched<'a> {
     pub(crate) url: &'a CanonicalUrl,
     pub(crate) partition: PartitionId,
     pub(crate) at_ms: u64,
-    pub(crate) ip: IpAddr,
+    pub(crate) ip: Option<IpAddr>,
     /// The body was not wanted.
     pub(crate) refused: Option<Reason>,
     /// The host had not failed when it was asked.
@@ -362,7 +362,7 @@ impl Workbench {
         &mut self,
         url: &CanonicalUrl,
         response: Response,
-        ip: IpAddr,
+        ip: Option<IpAddr>,
         at_ms: u64,
     ) -> Record {
         let visit = Visit {

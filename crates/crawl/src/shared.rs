@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
 use portolan_model::{Canonicalizer, Clock, HostId, Identities, PartitionId, Ranker};
-use portolan_net::{Connector, Mapping};
+use portolan_net::{Connector, Mapping, NetError, Origin, Resolved};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, Semaphore, mpsc};
 
@@ -121,6 +121,14 @@ impl Shared {
     /// For dates that others read.
     pub(crate) fn wall_ms(&self) -> u64 {
         self.clock.wall_ms()
+    }
+
+    /// Where the origin's host is, unless that is for a proxy to know.
+    pub(crate) async fn address_of(&self, origin: &Origin) -> Result<Arc<Resolved>, NetError> {
+        if self.connector.resolves_elsewhere(origin) {
+            return Ok(Arc::new(Resolved::elsewhere()));
+        }
+        self.mapping.resolve(origin.host()).await
     }
 
     /// The host is to be left alone from now on, whatever happens to us.

@@ -1,14 +1,15 @@
-//! From a resolved name to an open connection. Every address passes the guard at the moment when it
-//! is connected to; nothing is resolved here.
+//! From a resolved name to an open connection, through a proxy where a person wants one. Every address passes the guard at the
+//! moment when it is connected to; nothing is resolved here.
 
 use crate::NetError;
 use crate::error::is_exhaustion;
 use crate::guard::Guard;
-use crate::http::{Connection, HttpSettings, Origin, Scheme, Stream};
+use crate::http::{Connection, HttpSettings, Opened, Origin, Scheme, Stream};
+use crate::proxy::{Forward, Kind, Proxies, Proxy, Target};
 use crate::resolve::Resolved;
 use crate::tls::{BadCertificate, Certificate, SetupError, Tls};
 use rustls::pki_types::ServerName;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -22,7 +23,15 @@ const MAX_ADDRESSES_TRIED: usize = 4;
 pub struct Connector {
     settings: Arc<HttpSettings>,
     guard: Guard,
+    proxies: Proxies,
     tls: Tls,
+}
+
+/// Where a connection ends, and what it is to be used as.
+struct Reached {
+    stream: Stream,
+    peer: Option<SocketAddr>,
+    forward: Option<Forward>,
 }
 
 impl Connector {
@@ -31,11 +40,24 @@ impl Connector {
             tls: Tls::new(&settings)?,
             settings: Arc::new(settings),
             guard,
+            proxies: Proxies::default(),
         })
+    }
+
+    /// Through these proxies, which were located.
+    #[must_use]
+    pub fn through(mut self, proxies: Proxies) -> Self {
+        self.proxies = proxies;
+        self
     }
 
     pub fn settings(&self) -> &HttpSettings {
         &self.settings
+    }
+
+    /// Does a proxy resolve the origin's name? Then it is connected to without an address.
+    pub fn resolves_elsewhere(&self, origin: &Origin) -> bool {
+        self.proxies.resolves(origin)
     }
 
     /// A connection to `origin` at one of the addresses that its host was resolved to.
@@ -46,22 +68,24 @@ impl Connector {
     ) -> Result<Connection, NetError> {
         let started = Instant::now();
         let deadline = started + Duration::from_millis(self.settings.connect_timeout_ms);
-        let (stream, peer) = self.reach(origin, resolved, deadline).await?;
+        let reached = if self.resolves_elsewhere(origin) {
+            self.reach_by_name(origin, deadline).await?
+        } else {
+            self.reach(origin, resolved, deadline).await?
+        };
         let rest = async {
             let (stream, certificate, speaks_http2) = match origin.scheme {
-                Scheme::Http => (Stream::Tcp(stream), Certificate::None, false),
-                Scheme::Https => self.secure(origin, stream).await?,
+                Scheme::Http => (reached.stream, Certificate::None, false),
+                Scheme::Https => self.secure(origin, reached.stream).await?,
             };
-            Connection::over(
+            let opened = Opened {
                 stream,
-                origin.clone(),
-                peer,
+                peer: reached.peer,
                 certificate,
-                self.settings.clone(),
                 speaks_http2,
-                started,
-            )
-            .await
+                forward: reached.forward,
+            };
+            Connection::over(opened, origin.clone(), self.settings.clone(), started).await
         };
         match timeout_at(deadline, rest).await {
             Ok(connection) => connection,
@@ -75,7 +99,7 @@ impl Connector {
         origin: &Origin,
         resolved: &Resolved,
         deadline: Instant,
-    ) -> Result<(TcpStream, SocketAddr), NetError> {
+    ) -> Result<Reached, NetError> {
         let port = match resolved.port_override {
             // A person's rule says so.
             Some(port) => port,
@@ -98,24 +122,106 @@ impl Connector {
             let address = SocketAddr::new(ip, port);
             let now = Instant::now();
             let share = deadline.saturating_duration_since(now) / (count - tried) as u32;
-            match timeout_at(now + share, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => {
-                    // Requests are written whole, so waiting for more to send only delays them.
-                    stream.set_nodelay(true).ok();
-                    return Ok((stream, address));
+            let stream = async {
+                match self.proxies.of(origin) {
+                    Some(proxy) => self.open_through(proxy, Target::Address(address)).await,
+                    None => open(address).await.map(Stream::Tcp),
                 }
-                Ok(Err(error)) if is_exhaustion(&error) => {
-                    return Err(NetError::Exhausted {
-                        detail: error.to_string(),
+            };
+            match timeout_at(now + share, stream).await {
+                Ok(Ok(stream)) => {
+                    return Ok(Reached {
+                        stream,
+                        peer: Some(address),
+                        forward: None,
                     });
                 }
-                Ok(Err(error)) => {
-                    failure = NetError::Connect {
-                        address: address.to_string(),
-                        detail: error.to_string(),
-                    };
-                }
+                Ok(Err(error)) if error.is_our_own() => return Err(error),
+                Ok(Err(error)) => failure = error,
                 Err(_) => failure = self.too_slow("a connection"),
+            }
+        }
+        Err(failure)
+    }
+
+    /// Through a proxy that resolves names. What the name stands for is not known here; an address in its place is judged.
+    async fn reach_by_name(&self, origin: &Origin, deadline: Instant) -> Result<Reached, NetError> {
+        let Some(proxy) = self.proxies.of(origin) else {
+            return Err(NetError::Connect {
+                address: origin.to_string(),
+                detail: "it has no proxy".to_owned(),
+            });
+        };
+        self.guard.check_port(origin.port)?;
+        let host = origin.host().trim_end_matches('.');
+        let is_local = host == "localhost" || host.ends_with(".localhost");
+        let ip = match is_local {
+            true => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            false => host.parse::<IpAddr>().ok(),
+        };
+        if let Some(ip) = ip {
+            self.guard.check(origin.host(), ip, false)?;
+        }
+        // An HTTP proxy may allow CONNECT for https alone, so plain http is given to it whole.
+        let is_forwarded = proxy.kind != Kind::Socks5 && origin.scheme == Scheme::Http;
+        let stream = async {
+            if is_forwarded {
+                self.open_to(proxy).await
+            } else {
+                let target = Target::Name(origin.host(), origin.port);
+                self.open_through(proxy, target).await
+            }
+        };
+        match timeout_at(deadline, stream).await {
+            Ok(stream) => Ok(Reached {
+                stream: stream?,
+                peer: None,
+                forward: is_forwarded.then(|| Forward {
+                    origin: origin.to_string(),
+                    authorization: proxy.authorization(),
+                }),
+            }),
+            Err(_) => Err(self.too_slow("a connection")),
+        }
+    }
+
+    /// A connection to `target` that a proxy made.
+    async fn open_through(&self, proxy: &Proxy, target: Target<'_>) -> Result<Stream, NetError> {
+        let mut stream = self.open_to(proxy).await?;
+        let agent = &self.settings.user_agent;
+        match proxy.lead(&mut stream, target, agent).await {
+            Ok(()) => Ok(stream),
+            Err(detail) => Err(NetError::Connect {
+                address: target.to_string(),
+                detail: format!("the proxy {proxy}: {detail}"),
+            }),
+        }
+    }
+
+    /// A connection to the proxy itself.
+    async fn open_to(&self, proxy: &Proxy) -> Result<Stream, NetError> {
+        let mut failure = NetError::Connect {
+            address: proxy.to_string(),
+            detail: "the proxy has no address".to_owned(),
+        };
+        for &address in proxy.addresses.iter().take(MAX_ADDRESSES_TRIED) {
+            match open(address).await {
+                Ok(stream) if proxy.kind != Kind::Https => return Ok(Stream::Tcp(stream)),
+                Ok(stream) => {
+                    let failed = |detail: String| NetError::Connect {
+                        address: proxy.to_string(),
+                        detail,
+                    };
+                    let name = ServerName::try_from(proxy.host.clone())
+                        .map_err(|error| failed(error.to_string()))?;
+                    let stream = TlsConnector::from(self.tls.for_proxies.clone())
+                        .connect(name, stream)
+                        .await
+                        .map_err(|error| failed(error.to_string()))?;
+                    return Ok(Stream::Tls(Box::new(stream)));
+                }
+                Err(error) if error.is_our_own() => return Err(error),
+                Err(error) => failure = error,
             }
         }
         Err(failure)
@@ -124,7 +230,7 @@ impl Connector {
     async fn secure(
         &self,
         origin: &Origin,
-        stream: TcpStream,
+        stream: Stream,
     ) -> Result<(Stream, Certificate, bool), NetError> {
         let failed = |detail: String, certificate| NetError::Tls {
             host: origin.host().to_owned(),
@@ -140,14 +246,36 @@ impl Connector {
                 )
             })?
             .to_owned();
-        let stream = TlsConnector::from(self.tls.config.clone())
-            .connect(name.clone(), stream)
-            .await
-            .map_err(|error| failed(error.to_string(), BadCertificate::of(&error)))?;
-        let (_, session) = stream.get_ref();
-        let certificate = self.tls.judge(session, &name);
-        let speaks_http2 = session.alpn_protocol() == Some(b"h2".as_slice());
-        Ok((Stream::Tls(Box::new(stream)), certificate, speaks_http2))
+        let connector = TlsConnector::from(self.tls.config.clone());
+        let lost = |error: std::io::Error| failed(error.to_string(), BadCertificate::of(&error));
+        let judged = |session: &rustls::ClientConnection| {
+            let speaks_http2 = session.alpn_protocol() == Some(b"h2".as_slice());
+            (self.tls.judge(session, &name), speaks_http2)
+        };
+        match stream {
+            Stream::Tcp(stream) => {
+                let stream = connector
+                    .connect(name.clone(), stream)
+                    .await
+                    .map_err(lost)?;
+                let (certificate, speaks_http2) = judged(stream.get_ref().1);
+                Ok((Stream::Tls(Box::new(stream)), certificate, speaks_http2))
+            }
+            Stream::Tls(stream) => {
+                let stream = connector
+                    .connect(name.clone(), *stream)
+                    .await
+                    .map_err(lost)?;
+                let (certificate, speaks_http2) = judged(stream.get_ref().1);
+                Ok((
+                    Stream::TlsInTls(Box::new(stream)),
+                    certificate,
+                    speaks_http2,
+                ))
+            }
+            // No way to a server begins so.
+            Stream::TlsInTls(_) => Err(failed("there is TLS in TLS already".to_owned(), None)),
+        }
     }
 
     fn too_slow(&self, waiting_for: &'static str) -> NetError {
@@ -155,5 +283,22 @@ impl Connector {
             waiting_for,
             after_ms: self.settings.connect_timeout_ms,
         }
+    }
+}
+
+async fn open(address: SocketAddr) -> Result<TcpStream, NetError> {
+    match TcpStream::connect(address).await {
+        Ok(stream) => {
+            // Requests are written whole, so waiting for more to send only delays them.
+            stream.set_nodelay(true).ok();
+            Ok(stream)
+        }
+        Err(error) if is_exhaustion(&error) => Err(NetError::Exhausted {
+            detail: error.to_string(),
+        }),
+        Err(error) => Err(NetError::Connect {
+            address: address.to_string(),
+            detail: error.to_string(),
+        }),
     }
 }

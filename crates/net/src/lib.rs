@@ -2,7 +2,7 @@
 //! connects, and speaks HTTP as odd servers do.
 //!
 //! Layout: `resolve` (host names to addresses, cached), `guard` (which addresses may be reached),
-//! `network` (blocks of addresses), `connect` (TCP and TLS), `tls` (whom we trust), `http` (requests
+//! `network` (blocks of addresses), `connect` (TCP and TLS), `proxy` (through whom), `tls` (whom we trust), `http` (requests
 //! and answers), `decode` (content encodings), `error` (why no answer came).
 
 mod connect;
@@ -11,6 +11,7 @@ mod error;
 mod guard;
 mod http;
 mod network;
+mod proxy;
 mod resolve;
 mod tls;
 
@@ -23,6 +24,7 @@ pub use http::{
     Response, Scheme, Timings, Version, Wait, basic_credentials, url_text,
 };
 pub use network::{Network, NotANetwork};
+pub use proxy::{Proxies, ProxyError};
 pub use resolve::{
     Answer, DnsResolver, Lookup, Mapping, MappingCounters, MappingSettings, NotResolved,
     NotResolvedBy, ResolveRule, ResolveRuleError, Resolved, Resolver, StaticResolver,

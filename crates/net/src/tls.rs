@@ -73,6 +73,8 @@ impl SetupError {
 
 pub(crate) struct Tls {
     pub(crate) config: Arc<ClientConfig>,
+    /// The same for proxies, which are not asked for HTTP/2.
+    pub(crate) for_proxies: Arc<ClientConfig>,
     verifier: Arc<WebPkiServerVerifier>,
     accept_invalid: bool,
 }
@@ -104,8 +106,11 @@ impl Tls {
         } else {
             vec![b"http/1.1".to_vec()]
         };
+        let mut for_proxies = config.clone();
+        for_proxies.alpn_protocols.clear();
         Ok(Self {
             config: Arc::new(config),
+            for_proxies: Arc::new(for_proxies),
             verifier,
             accept_invalid: settings.accept_invalid_certificates,
         })

@@ -19,6 +19,16 @@ pub(crate) struct AccessArguments {
     /// A bearer token for one host, which is written as with --auth
     #[arg(long, value_name = "HOST=TOKEN|env:NAME|file:PATH")]
     bearer: Vec<String>,
+    /// Ask through a proxy: http://, https:// or socks5://[USER:PASSWORD@]HOST:PORT, or env:NAME or file:PATH that holds such
+    /// a URL [default: http_proxy, https_proxy and all_proxy of the environment]
+    #[arg(long, value_name = "URL")]
+    proxy: Option<String>,
+    /// Hosts that are asked without a proxy, between commas; '*' is all [default: no_proxy of the environment]
+    #[arg(long, value_name = "HOSTS")]
+    no_proxy: Option<String>,
+    /// Let the proxy resolve names (socks5h://); private networks cannot be guarded then
+    #[arg(long)]
+    proxy_resolves: bool,
 }
 
 impl AccessArguments {
@@ -31,6 +41,13 @@ impl AccessArguments {
                 headers.push(header.clone());
             }
         }
+        if let Some(proxy) = &self.proxy {
+            settings.access.proxy.0.clone_from(proxy);
+        }
+        if let Some(hosts) = &self.no_proxy {
+            settings.access.no_proxy.clone_from(hosts);
+        }
+        settings.access.proxy_resolves |= self.proxy_resolves;
         let mut blocks = Vec::new();
         for (option, texts, is_bearer) in [
             ("--auth", &self.auth, false),

@@ -16,6 +16,11 @@ use crate::scope::Sites;
 pub struct AccessSettings {
     pub headers: Vec<String>,
     pub withhold: Vec<String>,
+    /// A URL, which may hold a password, or `env:NAME` or `file:PATH`.
+    pub proxy: SecretText,
+    pub no_proxy: String,
+    pub proxy_from_environment: bool,
+    pub proxy_resolves: bool,
 }
 
 /// What is particular to the hosts that `pattern` matches. Where several blocks match, each setting is that of the

@@ -4,6 +4,7 @@ use super::h1::Http1;
 use super::h2::Http2;
 use super::{BodySink, HttpSettings, Origin, Request, Response, Stream, elapsed_ms};
 use crate::NetError;
+use crate::proxy::Forward;
 use crate::tls::Certificate;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -11,12 +12,23 @@ use tokio::time::Instant;
 
 pub struct Connection {
     origin: Origin,
-    peer: SocketAddr,
+    peer: Option<SocketAddr>,
     certificate: Certificate,
     settings: Arc<HttpSettings>,
     transport: Transport,
     /// Told with the first response.
     connect_ms: u32,
+}
+
+/// A way to a server, ready for HTTP.
+pub(crate) struct Opened {
+    pub(crate) stream: Stream,
+    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) certificate: Certificate,
+    /// What the TLS handshake agreed on.
+    pub(crate) speaks_http2: bool,
+    /// The stream ends at a proxy, which is given requests whole.
+    pub(crate) forward: Option<Forward>,
 }
 
 enum Transport {
@@ -25,25 +37,23 @@ enum Transport {
 }
 
 impl Connection {
-    /// Over an open stream; `speaks_http2` is what the TLS handshake agreed on.
+    /// Over an open stream to `origin`.
     pub(crate) async fn over(
-        stream: Stream,
+        opened: Opened,
         origin: Origin,
-        peer: SocketAddr,
-        certificate: Certificate,
         settings: Arc<HttpSettings>,
-        speaks_http2: bool,
         started: Instant,
     ) -> Result<Self, NetError> {
-        let transport = if speaks_http2 {
-            Transport::Http2(Box::new(Http2::new(stream, &settings).await?))
+        let transport = if opened.speaks_http2 {
+            Transport::Http2(Box::new(Http2::new(opened.stream, &settings).await?))
         } else {
-            Transport::Http1(Box::new(Http1::new(stream, &settings)))
+            let h1 = Http1::new(opened.stream, &settings, opened.forward);
+            Transport::Http1(Box::new(h1))
         };
         Ok(Self {
             origin,
-            peer,
-            certificate,
+            peer: opened.peer,
+            certificate: opened.certificate,
             settings,
             transport,
             connect_ms: elapsed_ms(started),
@@ -84,12 +94,12 @@ impl Connection {
         &self.origin
     }
 
-    /// The address that it is connected to.
-    pub fn peer(&self) -> IpAddr {
-        self.peer.ip()
+    /// The server's address; `None` if a proxy looked it up and nobody here knows it.
+    pub fn peer(&self) -> Option<IpAddr> {
+        self.peer.map(|peer| peer.ip())
     }
 
-    pub fn peer_socket(&self) -> SocketAddr {
+    pub fn peer_socket(&self) -> Option<SocketAddr> {
         self.peer
     }
 

@@ -12,6 +12,7 @@ use super::stream::{ReadEnd, Stream};
 use super::wire::{Sent, Wire};
 use super::{HttpSettings, MAX_INTERIM_ANSWERS, elapsed_ms, lost, too_many_interim_answers};
 use crate::NetError;
+use crate::proxy::Forward;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -23,11 +24,13 @@ pub(crate) struct Http1 {
     served: u32,
     idle_since: Instant,
     idle_limit: Duration,
+    forward: Option<Forward>,
 }
 
 impl Http1 {
-    pub(crate) fn new(stream: Stream, settings: &HttpSettings) -> Self {
+    pub(crate) fn new(stream: Stream, settings: &HttpSettings, forward: Option<Forward>) -> Self {
         Self {
+            forward,
             wire: Wire::new(stream),
             open: true,
             served: 0,
@@ -59,7 +62,10 @@ impl Http1 {
             Duration::from_millis(settings.request_timeout_ms),
             Duration::from_millis(settings.first_byte_timeout_ms),
         );
-        let sent = self.wire.send(&request_head).await;
+        let sent = match &self.forward {
+            None => self.wire.send(&request_head).await,
+            Some(forward) => self.wire.send(&forward.rewritten(&request_head)).await,
+        };
         if request.withholds() {
             request_head = request.write_head(origin, settings, true, Reader::Archive);
         }

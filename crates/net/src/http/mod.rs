@@ -20,6 +20,7 @@ mod stream;
 mod wire;
 
 pub use connection::Connection;
+pub(crate) use connection::Opened;
 pub use head::{Head, Version};
 pub use oddity::{Oddities, Oddity};
 pub use raw_url::url_text;

@@ -9,7 +9,7 @@ use std::pin::Pin;
 
 #[derive(Debug, Clone)]
 pub struct Response {
-    /// The request as sent, but for values that are withheld; for HTTP/2 in HTTP/1.1 form.
+    /// The request as the server gets it, but for values that are withheld; for HTTP/2 in HTTP/1.1 form.
     pub request_head: Vec<u8>,
     pub head: Head,
     /// Transfer-decoded, content encoding as received.

@@ -10,6 +10,8 @@ use tokio_rustls::client::TlsStream;
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
+    /// To a server, within TLS to a proxy.
+    TlsInTls(Box<TlsStream<TlsStream<TcpStream>>>),
 }
 
 /// Why no more bytes came.
@@ -42,6 +44,7 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
             Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::TlsInTls(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
@@ -55,6 +58,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
             Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+            Stream::TlsInTls(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
 
@@ -62,6 +66,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::TlsInTls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
@@ -69,6 +74,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::TlsInTls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

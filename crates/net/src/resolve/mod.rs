@@ -19,13 +19,25 @@ use std::pin::Pin;
 /// Where a host is, and until when that holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
-    /// Never empty; in the order in which they are to be tried.
+    /// In the order in which they are to be tried. Empty only for a host whose name a proxy resolves.
     pub addresses: Vec<IpAddr>,
     /// Connect to this port instead of the URL's.
     pub port_override: Option<u16>,
     pub expires_ms: u64,
     /// A person named this address with `--resolve`.
     pub named: bool,
+}
+
+impl Resolved {
+    /// Of a host whose name a proxy resolves: nothing is known here.
+    pub fn elsewhere() -> Self {
+        Self {
+            addresses: Vec::new(),
+            port_override: None,
+            expires_ms: 0,
+            named: false,
+        }
+    }
 }
 
 /// What a resolver found.

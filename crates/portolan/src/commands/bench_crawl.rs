@@ -83,6 +83,7 @@ fn measure(
     dir: &Path,
 ) -> Result<(Report, Verdict), Failure> {
     let mut settings = Settings::default();
+    settings.access.proxy_from_environment = false;
     settings.scope.scope = ScopeKind::Any;
     // The links that real pages came with lead elsewhere; they are read and judged, not followed.
     settings.scope.sites = vec![format!("*.{SUFFIX}")];

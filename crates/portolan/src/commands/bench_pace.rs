@@ -122,6 +122,7 @@ fn crawl(
     dir: &Path,
 ) -> Result<Pace, Failure> {
     let mut settings = Settings::default();
+    settings.access.proxy_from_environment = false;
     settings.scope.scope = ScopeKind::Any;
     settings.politeness.delay_ms = arguments.delay.as_millis() as u64;
     // All hosts are at one address.

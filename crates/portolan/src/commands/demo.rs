@@ -45,6 +45,7 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
         out.display()
     );
     let mut settings = Settings::default();
+    settings.access.proxy_from_environment = false;
     settings.scope.scope = ScopeKind::Any;
     settings.politeness.delay_ms = 0;
     settings.politeness.backoff_ms = 200;

@@ -8,6 +8,7 @@ pub mod clock_set;
 pub mod dns;
 pub mod fixed;
 pub mod link;
+pub mod proxy;
 pub mod recorder;
 
 use portolan_archive::WarcReader;
@@ -186,6 +187,10 @@ pub fn portolan() -> Command {
         .stdin(Stdio::null())
         .env("RUST_BACKTRACE", "1")
         .env_remove("PORTOLAN_CONFIG");
+    for proxy in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] {
+        command.env_remove(proxy);
+        command.env_remove(proxy.to_uppercase());
+    }
     command
 }
 
