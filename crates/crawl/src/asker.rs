@@ -166,6 +166,7 @@ impl Asker {
             Err(at_ms) => {
                 self.connection = kept;
                 self.not_before(at_ms);
+                self.worker.put_off_by_address(at_ms);
                 return Ok(Asked::Later);
             }
         };

@@ -103,6 +103,11 @@ impl Budget {
         pages >= self.max_pages
     }
 
+    /// Documents that may still be archived, if there is a limit.
+    pub(crate) fn left(&self, pages: u64) -> Option<u64> {
+        (self.max_pages != u64::MAX).then(|| self.max_pages.saturating_sub(pages))
+    }
+
     /// The first reason stays.
     pub(crate) fn stop(&self, by: StoppedBy) {
         let _ = self

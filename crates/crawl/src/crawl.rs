@@ -471,10 +471,19 @@ impl Crawl {
 
     pub fn progress(&self) -> Progress {
         let seconds = self.begun.elapsed().as_secs_f64();
+        let shared = &self.shared;
+        let settings = &shared.settings;
+        let limit_s = settings.limits.time_limit_s;
+        let ip_delay_ms = shared.politeness.ip_delay_ms();
         Progress {
-            no_network_since_ms: self.shared.network.down_since_ms(),
-            patience_ms: self.shared.settings.outages.wait_ms,
-            ..self.shared.metrics.progress(&self.gauges, seconds)
+            no_network_since_ms: shared.network.down_since_ms(),
+            patience_ms: settings.outages.wait_ms,
+            pages_left: shared
+                .budget
+                .left(shared.metrics.pages.load(Ordering::Relaxed)),
+            seconds_left: (limit_s > 0.0).then(|| (limit_s - seconds).max(0.0)),
+            ip_delay_rules_ms: (settings.politeness.delay_ms < ip_delay_ms).then_some(ip_delay_ms),
+            ..shared.metrics.progress(&self.gauges, seconds)
         }
     }
 

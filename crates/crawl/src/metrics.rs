@@ -3,8 +3,8 @@
 //! CPU clock. To read it is a system call, so of what happens to every page a sample is timed.
 
 use std::cell::Cell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -70,6 +70,10 @@ pub(crate) struct Metrics {
     pub(crate) judged: AtomicU64,
     /// Requests that could not be made because this machine had no descriptor or port left.
     pub(crate) exhausted: AtomicU64,
+    /// Turns that were put off because another host at the same address was asked.
+    pub(crate) put_off: AtomicU64,
+    /// A URL that was just fetched, for people to look at.
+    pub(crate) glimpse: Glimpse,
     /// The longest that a worker did one thing (folding, upkeep and beginning turns, or a page) and did not look after its connections.
     longest_pause_us: AtomicU64,
     /// For so long, over all workers, entries were left waiting until the registry could fold them.
@@ -143,11 +147,19 @@ impl Metrics {
             urls_known: sum(|g| &g.known),
             urls_due: sum(|g| &g.due),
             hosts_active: sum(|g| &g.turns),
+            hosts_reading_robots: sum(|g| &g.robots),
+            hosts_queued: sum(|g| &g.queued),
+            hosts_waiting_for_address: sum(|g| &g.by_address),
             hosts_failing: sum(|g| &g.failing),
+            turns_put_off: self.put_off.load(Ordering::Relaxed),
             exhausted: self.exhausted.load(Ordering::Relaxed),
             no_network_since_ms: None,
             waits: gauges.iter().all(|g| g.waits.load(Ordering::SeqCst)) && sum(|g| &g.failing) > 0,
             patience_ms: 0,
+            pages_left: None,
+            seconds_left: None,
+            ip_delay_rules_ms: None,
+            url: self.glimpse.take(),
             longest_pause_ms: self.longest_pause_ms(),
             seconds,
         }
@@ -166,8 +178,36 @@ impl Metrics {
     }
 }
 
+/// One URL of those that are fetched, for whoever asks now and then. Nobody pays for it who is not asked.
+#[derive(Debug, Default)]
+pub(crate) struct Glimpse {
+    wanted: AtomicBool,
+    url: Mutex<Option<String>>,
+}
+
+impl Glimpse {
+    /// `url` was fetched.
+    pub(crate) fn offer(&self, url: &str) {
+        if self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::Relaxed) {
+            *self.url() = Some(url.to_owned());
+        }
+    }
+
+    /// One that was fetched since the last call.
+    fn take(&self) -> Option<String> {
+        self.wanted.store(true, Ordering::Relaxed);
+        self.url().take()
+    }
+
+    fn url(&self) -> MutexGuard<'_, Option<String>> {
+        self.url
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
 /// The state of a running crawl at one moment.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Progress {
     pub pages: u64,
     pub requests: u64,
@@ -176,9 +216,26 @@ pub struct Progress {
     pub errors: u64,
     pub urls_known: u64,
     pub urls_due: u64,
+    /// Hosts that have their turn.
     pub hosts_active: u64,
+    /// Those of them whose robots.txt is being read.
+    pub hosts_reading_robots: u64,
+    /// Hosts that wait for their next turn, whatever for: their pause, their address, or because they failed.
+    pub hosts_queued: u64,
+    /// Those of them that wait because another host at their address was asked.
+    pub hosts_waiting_for_address: u64,
     /// Hosts that rest because their last request failed.
     pub hosts_failing: u64,
+    /// How often a turn was put off because another host at the same address was asked.
+    pub turns_put_off: u64,
+    /// The pause by address, where it is longer than the pause by host that the settings name.
+    pub ip_delay_rules_ms: Option<u64>,
+    /// Documents that may still be archived, where the settings limit them.
+    pub pages_left: Option<u64>,
+    /// What is left of the time limit, where there is one.
+    pub seconds_left: Option<f64>,
+    /// A URL that was fetched since the last look.
+    pub url: Option<String>,
     /// Requests that could not be made because this machine had no descriptor or port left.
     pub exhausted: u64,
     /// Our own network is down since then.

@@ -235,6 +235,7 @@ impl Visitor {
                     metrics.add(&metrics.settled, 1);
                 }
                 if processed.visit.is_document() {
+                    self.shared.metrics.glimpse.offer(url.as_str());
                     claim.spend();
                 } else {
                     drop(claim);

@@ -5,6 +5,8 @@
 //! than a partition has room for makes it wait.)
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -74,6 +76,9 @@ pub(crate) struct Worker {
     wake: Notify,
     /// When to look for connections that have idled too long.
     sweep_at_ms: Cell<u64>,
+    /// Turns that read a robots.txt.
+    reading_robots: Rc<Cell<u64>>,
+    put_off: RefCell<PutOff>,
     gauges: Arc<Gauges>,
 }
 
@@ -95,6 +100,12 @@ pub(crate) struct Gauges {
     pub(crate) known: AtomicU64,
     pub(crate) due: AtomicU64,
     pub(crate) turns: AtomicU64,
+    /// Hosts that wait for their next turn, for whatever reason.
+    pub(crate) queued: AtomicU64,
+    /// Those of them whose address is asked for another host, or rests after that.
+    pub(crate) by_address: AtomicU64,
+    /// Turns that read a robots.txt.
+    pub(crate) robots: AtomicU64,
     /// Hosts that rest because they failed, or are asked again after that.
     pub(crate) failing: AtomicU64,
     /// Nothing is due and nothing under way here.
@@ -142,6 +153,8 @@ pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
             unjudged: Cell::new(plan.shared.judging.load(Ordering::SeqCst)),
             first: Cell::new(0),
             wake: Notify::new(),
+            reading_robots: Rc::default(),
+            put_off: RefCell::default(),
             sweep_at_ms: Cell::new(0),
             gauges: plan.gauges,
             shared: plan.shared,
@@ -198,6 +211,37 @@ async fn work(
                 Rested::Closed => return Ok(()),
             },
         }
+    }
+}
+
+/// Counts a turn as one that reads a robots.txt.
+pub(crate) struct ReadingRobots(Rc<Cell<u64>>);
+
+impl Drop for ReadingRobots {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}
+
+/// Until when hosts wait for their address. A host is in it once at most: it has no turn meanwhile.
+#[derive(Debug, Default)]
+struct PutOff {
+    until_ms: BinaryHeap<Reverse<u64>>,
+}
+
+impl PutOff {
+    fn note(&mut self, until_ms: u64) {
+        self.until_ms.push(Reverse(until_ms));
+    }
+
+    /// Hosts that wait at `now_ms`.
+    fn count(&mut self, now_ms: u64) -> u64 {
+        while let Some(&Reverse(until_ms)) = self.until_ms.peek()
+            && until_ms <= now_ms
+        {
+            self.until_ms.pop();
+        }
+        self.until_ms.len() as u64
     }
 }
 
@@ -423,6 +467,19 @@ impl Worker {
         self.hold_until_ms.get() > now_ms || self.shared.network.down_since_ms().is_some()
     }
 
+    /// A host waits until `at_ms` because another host at its address was asked.
+    pub(crate) fn put_off_by_address(&self, at_ms: u64) {
+        self.put_off.borrow_mut().note(at_ms);
+        self.shared.metrics.add(&self.shared.metrics.put_off, 1);
+    }
+
+    /// A turn that reads a robots.txt is counted while the guard lives.
+    pub(crate) fn reading_robots(&self) -> ReadingRobots {
+        let count = Rc::clone(&self.reading_robots);
+        count.set(count.get() + 1);
+        ReadingRobots(count)
+    }
+
     /// This machine has no descriptor or port left: idle connections are closed, and no turn begins for
     /// a moment, until others have ended.
     pub(crate) fn exhausted(&self, now_ms: u64) {
@@ -459,18 +516,24 @@ impl Worker {
     /// Tell the watcher and the progress display how things stand.
     fn show(&self) {
         let partitions = self.partitions.borrow();
-        let (mut known, mut due, mut failing) = (0, 0, 0);
+        let (mut known, mut due, mut queued, mut failing) = (0, 0, 0, 0);
         let (mut exhausted, mut waits) = (true, !self.unjudged.get());
         for partition in partitions.iter() {
             let (stats, backlog) = (partition.stats(), partition.backlog());
             known += stats.known;
             due += stats.due;
+            queued += backlog.hosts_queued as u64;
             failing += backlog.hosts_failing as u64;
             waits &= backlog.hosts_queued == backlog.hosts_failing;
             // URLs of hosts that were given up are due, but not in this run.
             exhausted &=
                 partition.is_exhausted() || (partition.is_resting() && backlog.hosts_queued == 0);
         }
+        let by_address = self.put_off.borrow_mut().count(self.shared.now_ms());
+        self.gauges.queued.store(queued, Ordering::Relaxed);
+        self.gauges.by_address.store(by_address, Ordering::Relaxed);
+        let robots = self.reading_robots.get();
+        self.gauges.robots.store(robots, Ordering::Relaxed);
         let turns = self.turns.get();
         let failing = failing + self.failing_turns.get() as u64;
         self.gauges.failing.store(failing, Ordering::Relaxed);

@@ -8,6 +8,7 @@
 
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::failure::Failure;
 use crate::plain::{Plain, write_plain};
@@ -22,17 +23,12 @@ macro_rules! sayln {
     ($($text:tt)*) => { $crate::output::write_line(format_args!($($text)*)) };
 }
 
-/// As `eprint!`.
-macro_rules! note {
-    ($($text:tt)*) => { $crate::output::write_note(format_args!($($text)*)) };
-}
-
 /// As `eprintln!`.
 macro_rules! noteln {
     ($($text:tt)*) => { $crate::output::write_note_line(format_args!($($text)*)) };
 }
 
-pub(crate) use {note, noteln, say, sayln};
+pub(crate) use {noteln, say, sayln};
 
 /// Standard output in large pieces. What cannot be written at the end is a failure too.
 pub(crate) struct Lines {
@@ -100,20 +96,55 @@ pub(crate) fn write_line(text: fmt::Arguments<'_>) {
     write(format_args!("{text}\n"));
 }
 
-pub(crate) fn write_note(text: fmt::Arguments<'_>) {
-    let _ = write_plain(&mut io::stderr(), text.to_string().as_bytes());
-}
-
 pub(crate) fn write_note_line(text: fmt::Arguments<'_>) {
-    // One write for one line, so that lines of several threads do not mix.
-    let mut line = Vec::new();
+    // One write for one line, so that lines of several threads do not mix. The live line makes room and comes back below.
+    let mut live = live_columns();
+    let mut line = erase(&mut live);
     let _ = write_plain(&mut line, format!("{text}\n").as_bytes());
     let _ = io::stderr().write_all(&line);
 }
 
-/// Begins the line of a terminal's cursor anew.
-pub(crate) fn clear_note_line() {
-    let _ = io::stderr().write_all(b"\r\x1b[2K");
+/// Columns that the terminal's last line takes while it is redrawn in place; 0 where there is none.
+static LIVE_COLUMNS: Mutex<usize> = Mutex::new(0);
+
+fn live_columns() -> MutexGuard<'static, usize> {
+    LIVE_COLUMNS
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Draws the terminal's last line anew: `text` takes `columns` and is harmless already. It cannot wrap, even where the terminal
+/// counts a character's columns otherwise.
+pub(crate) fn draw_live(text: &str, columns: usize) {
+    let mut live = live_columns();
+    let mut out = erase(&mut live);
+    let _ = write!(out, "\x1b[?7l{text}\x1b[?7h");
+    *live = columns;
+    let _ = io::stderr().write_all(&out);
+}
+
+pub(crate) fn clear_live() {
+    let _ = io::stderr().write_all(&erase(&mut live_columns()));
+}
+
+/// What takes the live line away. A terminal that became narrower since has broken it into several.
+fn erase(live: &mut usize) -> Vec<u8> {
+    let columns = std::mem::take(live);
+    if columns == 0 {
+        return Vec::new();
+    }
+    match (columns - 1) / terminal_columns().max(1) {
+        0 => b"\r\x1b[K".to_vec(),
+        above => format!("\r\x1b[{above}A\x1b[J").into_bytes(),
+    }
+}
+
+/// How wide the terminal is at which standard error ends, as of now.
+pub(crate) fn terminal_columns() -> usize {
+    /// What terminals had before they could be asked.
+    const UNKNOWN: usize = 80;
+    let size = terminal_size::terminal_size_of(io::stderr());
+    size.map_or(UNKNOWN, |(width, _)| usize::from(width.0))
 }
 
 /// Other people's text within a line or a column: it cannot end either.

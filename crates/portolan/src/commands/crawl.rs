@@ -4,13 +4,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use portolan_crawl::report::{counted, thousands};
 use portolan_crawl::scope::ScopeKind;
 use portolan_crawl::{Crawl, Plan, Report, Retry, RunLimits, Seed, Settings, StoppedBy};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 
 use crate::arguments::{CrawlArguments, ScopeArgument};
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: Box<CrawlArguments>) -> Result<ExitCode, Failure> {
 
 /// Run a crawl with progress on the terminal and Ctrl-C as a person expects it.
 pub(crate) fn drive(plan: Plan, mut display: Display) -> Result<Report, Failure> {
-    let interrupts = count_interrupts()?;
+    let heard = Heard::listen()?;
     let dir = plan.dir.clone();
     let crawl = Crawl::start(plan)?;
     if crawl.is_resumed() {
@@ -84,8 +84,9 @@ pub(crate) fn drive(plan: Plan, mut display: Display) -> Result<Report, Failure>
     let mut heeded = 0;
     while !crawl.is_finished() {
         std::thread::sleep(POLL);
-        display.show(&crawl.progress());
-        let interrupted = interrupts.load(Ordering::SeqCst);
+        let resized = heard.resized.swap(false, Ordering::SeqCst);
+        display.show(&crawl.progress(), resized);
+        let interrupted = heard.interrupts.load(Ordering::SeqCst);
         if interrupted > heeded {
             heeded = interrupted;
             if heeded == 1 {
@@ -101,16 +102,30 @@ pub(crate) fn drive(plan: Plan, mut display: Display) -> Result<Report, Failure>
     Ok(crawl.join()?)
 }
 
-fn count_interrupts() -> Result<Arc<AtomicUsize>, Failure> {
-    let count = Arc::new(AtomicUsize::new(0));
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(Failure::failed)?;
-    let counter = Arc::clone(&count);
-    std::thread::spawn(move || {
-        for _ in signals.forever() {
-            counter.fetch_add(1, Ordering::SeqCst);
-        }
-    });
-    Ok(count)
+/// What the person and the terminal tell by signals.
+#[derive(Default)]
+struct Heard {
+    interrupts: AtomicUsize,
+    /// The terminal has another size.
+    resized: AtomicBool,
+}
+
+impl Heard {
+    fn listen() -> Result<Arc<Self>, Failure> {
+        let heard = Arc::new(Self::default());
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGWINCH]).map_err(Failure::failed)?;
+        let ear = Arc::clone(&heard);
+        std::thread::spawn(move || {
+            for signal in signals.forever() {
+                if signal == SIGWINCH {
+                    ear.resized.store(true, Ordering::SeqCst);
+                } else {
+                    ear.interrupts.fetch_add(1, Ordering::SeqCst);
+                }
+            }
+        });
+        Ok(heard)
+    }
 }
 
 fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
