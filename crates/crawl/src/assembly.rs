@@ -17,7 +17,6 @@ use portolan_registry::RegistrySettings;
 use crate::directory::RANKS_FILE;
 use crate::error::CrawlError;
 use crate::machine::{self, Bounds};
-use crate::named::Named;
 use crate::pools::PoolSizes;
 use crate::scope::Scope;
 use crate::settings::{Compression, FrontierOrder, MAX_PARTITIONS, Settings};
@@ -159,8 +158,8 @@ pub(crate) fn archive(settings: &Settings) -> ArchiveSettings {
     }
 }
 
-/// Connections that may go to public addresses, and to what a person named.
-pub(crate) fn connector(settings: &Settings, named: &Named) -> Result<Connector, CrawlError> {
+/// Connections that may go to public addresses, and to networks that the settings name.
+pub(crate) fn connector(settings: &Settings) -> Result<Connector, CrawlError> {
     let networks = settings
         .dns
         .allow_networks
@@ -170,8 +169,7 @@ pub(crate) fn connector(settings: &Settings, named: &Named) -> Result<Connector,
         .map_err(|e| CrawlError::Input(format!("dns.allow_networks: {e}")))?;
     let scope = &settings.scope;
     let ports = scope.allowed_ports.iter().chain(&scope.also_ports);
-    let guard =
-        Guard::new(settings.dns.allow_private, networks, named.hosts()).with_ports(ports.copied());
+    let guard = Guard::new(settings.dns.allow_private, networks, []).with_ports(ports.copied());
     let http = HttpSettings {
         user_agent: settings.user_agent_header(),
         contact: from_header(&settings.identity.contact),

@@ -131,13 +131,13 @@ impl Chosen {
 
     /// `partitions` is how many the registry has, `begun` whether anything is in its logs: then claims may be, too.
     pub(crate) fn open(
-        self,
+        &self,
         dir: &Path,
         partitions: u16,
         begun: bool,
     ) -> Result<Division, CrawlError> {
         let dir = dir.join(DIVISION_DIR);
-        let (unlisted, checksum) = match self.source {
+        let (unlisted, checksum) = match &self.source {
             Source::Hash => {
                 return Ok(Division::by_hash(partitions));
             }
@@ -148,8 +148,8 @@ impl Chosen {
                 return Ok(Division::of(placed));
             }
             Source::Vector { checksum, .. } => match self.settings.unlisted {
-                UnlistedSites::SiteHash => (Unlisted::SiteHash, checksum),
-                UnlistedSites::Discoverer => (Unlisted::Discoverer, checksum),
+                UnlistedSites::SiteHash => (Unlisted::SiteHash, *checksum),
+                UnlistedSites::Discoverer => (Unlisted::Discoverer, *checksum),
             },
         };
         let path = dir.join(VECTOR_FILE);

@@ -1,6 +1,6 @@
 //! The pipeline: joins the rooms with bounded queues. The only room that sees them all.
 //!
-//! Layout, in the order of a URL's way: `crawl` (open, start, close) with `directory` (what makes a
+//! Layout, in the order of a URL's way: `crawl` (a crawl as its caller sees it) with `start` (its three steps), `directory` (what makes a
 //! directory a crawl) with `sealed` (files with checksums), `recovery` (what a start did), and `division` (who fetches what) with `claims`, `worker` (a thread with its partitions), `mapper` (names resolved ahead),
 //! `turn` (one host, a few URLs) with `asker` (the one way to ask), `address` and `body_watch`, `promise` and `pauses` (what outlives us), `robots` (settled before any page) with `neighbour` (what other hosts are owed), `page` (an answer becomes a
 //! visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
@@ -56,6 +56,7 @@ mod sealed;
 mod secret;
 pub mod settings;
 mod shared;
+mod start;
 mod turn;
 mod watch;
 mod worker;

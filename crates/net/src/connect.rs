@@ -51,6 +51,16 @@ impl Connector {
         self
     }
 
+    /// The same, but these hosts, which a person named, may also be at addresses of the kind that they had then.
+    #[must_use]
+    pub fn with_named_hosts(
+        mut self,
+        hosts: impl IntoIterator<Item = (String, Vec<IpAddr>)>,
+    ) -> Self {
+        self.guard.name_hosts(hosts);
+        self
+    }
+
     pub fn settings(&self) -> &HttpSettings {
         &self.settings
     }

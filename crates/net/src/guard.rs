@@ -48,15 +48,20 @@ impl Guard {
         named_networks: Vec<Network>,
         named_hosts: impl IntoIterator<Item = (String, Vec<IpAddr>)>,
     ) -> Self {
-        Self {
+        let mut guard = Self {
             allow_private,
             named_networks,
-            named_hosts: named_hosts
-                .into_iter()
-                .map(|(host, addresses)| (bare_host(&host).to_ascii_lowercase(), addresses))
-                .collect(),
-            allowed_ports: HashSet::new(),
-        }
+            ..Self::default()
+        };
+        guard.name_hosts(named_hosts);
+        guard
+    }
+
+    /// More hosts that a person named, as in [`Guard::new`].
+    pub fn name_hosts(&mut self, hosts: impl IntoIterator<Item = (String, Vec<IpAddr>)>) {
+        let lower = |host: &str| bare_host(host).to_ascii_lowercase();
+        let hosts = hosts.into_iter().map(|(host, ips)| (lower(&host), ips));
+        self.named_hosts.extend(hosts);
     }
 
     /// Ports that may be connected to, whatever service usually has them.

@@ -1,0 +1,219 @@
+//! The second step: everything that the crawl keeps on disk is made, opened or recovered, and what was found is told.
+//! What the crawl is to be is durable before anything else: killed at any later moment, it can go on.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use portolan_archive::{ContentSeen, DurableEnd, WarcWriter, check_files, claim_archive};
+use portolan_model::{CanonicalUrl, Clock, Identities};
+use portolan_registry::{
+    Logs, Opened, Partition, Registry, RegistryError, RegistrySettings, Snapshot,
+};
+
+use super::Checked;
+use super::threads::record_seed;
+use crate::assembly;
+use crate::check::surt;
+use crate::crawl::{ARCHIVE_DIR, REGISTRY_DIR, SEEN_DIR};
+use crate::directory;
+use crate::division::Division;
+use crate::error::CrawlError;
+use crate::gate::{Door, Gate};
+use crate::judging::{Criteria, Judged, Judging};
+use crate::named::Named;
+use crate::pauses::Pauses;
+use crate::politeness::Politeness;
+use crate::recovery::Recovered;
+use crate::retry::Retry;
+use crate::secret;
+
+/// What the crawl keeps, open, and how it was found.
+pub(crate) struct Books {
+    pub(super) checked: Checked,
+    pub(super) dir: PathBuf,
+    pub(super) ids: Identities,
+    pub(super) named: Named,
+    pub(super) logs: Logs,
+    pub(super) partitions: Vec<Partition>,
+    /// When the registry was opened; tells this run from others.
+    pub(super) run_ms: u64,
+    /// Seeds and what they redirected to: where the scope begins.
+    pub(super) roots: Vec<CanonicalUrl>,
+    /// Seeds that no log knows yet.
+    pub(super) new_seeds: Vec<CanonicalUrl>,
+    pub(super) archive: Archive,
+    pub(super) division: Division,
+    pub(super) politeness: Politeness,
+    pub(super) pauses: Pauses,
+    pub(super) gate: Gate,
+    /// Settings have changed: what is known is judged again.
+    pub(super) judging: Option<Judging>,
+    /// What is to be asked for again, and what was known before this run.
+    pub(super) retry: Option<(Retry, Snapshot)>,
+}
+
+/// The archive, and how it was found.
+pub(super) struct Archive {
+    pub(super) warc: WarcWriter,
+    pub(super) seen: ContentSeen,
+    pub(super) recovered: Recovered,
+}
+
+impl Checked {
+    /// Make, open or recover the crawl's directory.
+    pub(crate) fn open(mut self) -> Result<Books, CrawlError> {
+        let settings = &self.plan.settings;
+        let resumed = self.resumed;
+        let dir = directory::prepare(&self.plan.dir, resumed)?;
+        // What a person named is what this run was given and what earlier runs were given, and nothing that a
+        // server said.
+        let (ids, mut named) = match resumed {
+            true => (secret::read(&dir)?, Named::read(&dir)?),
+            false => (secret::make(&dir)?, Named::default()),
+        };
+        if !settings.dns.allow_private {
+            // What a name stands for is then for the proxy to know, but not what an address does.
+            let is_known = |seed: &&CanonicalUrl| !self.proxy_resolves || is_address(seed.host());
+            let known: Vec<CanonicalUrl> = self.seeds.iter().filter(is_known).cloned().collect();
+            named.name(&known, &self.mapping)?;
+        }
+        if resumed {
+            let given: HashSet<CanonicalUrl> = self.seeds.iter().cloned().collect();
+            let earlier = directory::remembered_seeds(&dir)?;
+            let earlier = earlier.into_iter().filter(|s| !given.contains(s));
+            self.seeds.extend(earlier);
+        } else {
+            self.chosen.remember(&dir)?;
+            directory::remember_ranks(&dir, settings)?;
+            named.remember(&dir)?;
+            Judged::remember(&dir, &Criteria::of(settings, &self.scope)?)?;
+            directory::remember(&dir, &self.seeds, settings)?;
+        }
+        let retry_now = self.plan.retry.is_some();
+        let retry = match self.plan.retry.take() {
+            Some(retry) if resumed => Some((retry, Snapshot::open(&dir.join(REGISTRY_DIR), ids)?)),
+            _ => None,
+        };
+        let registry = self.open_registry(&dir, ids, retry_now)?;
+        // The machine's clock may have been set back since.
+        self.clock.go_on_from(registry.opened_ms);
+        let (roots, new_seeds) = self.take_known_seeds(&registry.seeds);
+        let archive = self.open_archive(&dir, &registry)?;
+        if resumed {
+            // Only now is it certain that no other process is at work here, and that all can be opened.
+            named.remember(&dir)?;
+            directory::remember(&dir, &self.seeds, &self.plan.settings)?;
+        }
+        let judging = match resumed {
+            true => Judging::wanted(&dir, &self.plan.settings, &self.scope)?,
+            false => None,
+        };
+        // Nothing is remembered from here on.
+        self.plan.this_run.apply(&mut self.plan.settings);
+        let begun_before = registry.partitions.iter().any(|p| p.applied() > 0);
+        let partitions = registry.partitions.len() as u16;
+        let division = self.chosen.open(&dir, partitions, begun_before)?;
+        let settings = &self.plan.settings;
+        let politeness = Politeness::new(
+            settings.politeness.clone(),
+            settings.outages.clone(),
+            registry.opened_ms,
+        );
+        let (pauses, gate) = self.open_gate(&dir, politeness.ip_delay_ms())?;
+        Ok(Books {
+            dir,
+            ids,
+            named,
+            logs: registry.logs,
+            partitions: registry.partitions,
+            run_ms: registry.opened_ms,
+            roots,
+            new_seeds,
+            archive,
+            division,
+            politeness,
+            pauses,
+            gate,
+            judging,
+            retry,
+            checked: self,
+        })
+    }
+
+    fn open_registry(
+        &self,
+        dir: &Path,
+        ids: Identities,
+        retry_now: bool,
+    ) -> Result<Opened, CrawlError> {
+        let identity = (ids, directory::new_crawl_id()?);
+        let partitions = self.chosen.partitions();
+        let settings = RegistrySettings {
+            retry_now,
+            ..assembly::registry(&self.plan.settings, partitions, identity)
+        };
+        let dir = dir.join(REGISTRY_DIR);
+        Registry::open(&dir, &settings, self.clock.now_ms()).map_err(|error| match error {
+            RegistryError::Settings { .. } => CrawlError::Input(error.to_string()),
+            other => other.into(),
+        })
+    }
+
+    /// What seeds redirected to, as the logs know it, widens the scope as seeds do. Returns all roots of the scope, and
+    /// the seeds that no log knows.
+    fn take_known_seeds(&mut self, known: &[String]) -> (Vec<CanonicalUrl>, Vec<CanonicalUrl>) {
+        let planted: HashSet<&str> = known.iter().map(String::as_str).collect();
+        let is_new = |seed: &&CanonicalUrl| !planted.contains(seed.as_str());
+        let new_seeds = self.seeds.iter().filter(is_new).cloned().collect();
+        let known = known.iter().cloned().map(CanonicalUrl::from_canonical);
+        let mut roots = self.seeds.clone();
+        roots.extend(known.filter_map(Result::ok));
+        for root in &roots {
+            self.scope.add_root(root);
+        }
+        (roots, new_seeds)
+    }
+
+    fn open_archive(&self, dir: &Path, registry: &Opened) -> Result<Archive, CrawlError> {
+        let files = &registry.archive_files;
+        let durable = files.last().map(|&(file, end)| DurableEnd { file, end });
+        if durable.is_none() || dir.join(ARCHIVE_DIR).is_dir() {
+            claim_archive(dir, &directory::archive_id(registry.crawl_id))?;
+        }
+        let faults = check_files(dir, &self.archive.prefix, files)?;
+        let (warc, recovery) = WarcWriter::recover(
+            dir,
+            self.archive.clone(),
+            durable,
+            &surt,
+            self.clock.clone(),
+            record_seed(self.clock.wall_ms(), 0),
+        )?;
+        let crash = (registry.after_crash, registry.torn_log_bytes);
+        let recovered = Recovered::new(crash, &recovery, &faults);
+        let ram_bytes = self.archive.seen_ram_bytes;
+        let seen = ContentSeen::open(&dir.join(SEEN_DIR), ram_bytes, durable)?;
+        Ok(Archive {
+            warc,
+            seen,
+            recovered,
+        })
+    }
+
+    /// What earlier runs owe to hosts and addresses.
+    fn open_gate(&self, dir: &Path, ip_delay_ms: u64) -> Result<(Pauses, Gate), CrawlError> {
+        let (pauses, resting) = Pauses::open(dir, self.clock.clone())?;
+        let addresses_from_ms = self.clock.now_ms() + ip_delay_ms + 1;
+        let gate = Gate::new(if self.resumed { addresses_from_ms } else { 0 });
+        for (host, not_before_ms) in resting {
+            gate.shut_until(Door::Host(host), not_before_ms);
+        }
+        Ok((pauses, gate))
+    }
+}
+
+/// Is it an address, or a name that is always this machine's?
+fn is_address(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare.parse::<std::net::IpAddr>().is_ok() || bare == "localhost"
+}

@@ -1,0 +1,271 @@
+//! The third step: the threads begin. From here on the crawl runs until the watcher sees its end.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::thread::JoinHandle;
+
+use portolan_archive::{ArchiveSettings, RecordBuilder};
+use portolan_model::{CanonicalUrl, Canonicalizer, LinkBatch, PartitionId};
+use portolan_registry::{Delivery, Entry, Partition};
+use tokio::sync::{Notify, Semaphore, mpsc};
+
+use super::Books;
+use crate::admission::Admission;
+use crate::assembly;
+use crate::budget::Budget;
+use crate::commit::{self, Archivist, DELIVERY_QUEUE, FINISHED_QUEUE, Finished};
+use crate::crawl::Crawl;
+use crate::error::CrawlError;
+use crate::judging::{self, Judging};
+use crate::machine::Bounds;
+use crate::mapper::{self, NameDrop};
+use crate::metrics::Metrics;
+use crate::neighbour::{Neighbours, Question};
+use crate::network::Network;
+use crate::page::Workbench;
+use crate::shared::{LARGE_BODIES, ROOM_KIB, Shared, UNFOLDED_KIB, owner};
+use crate::watch::Watcher;
+use crate::worker::{self, Gauges, WorkerPlan};
+
+/// The workers' threads, and what others know them by.
+#[derive(Default)]
+struct Workers {
+    threads: Vec<JoinHandle<Vec<Partition>>>,
+    /// Where the archivist delivers what is theirs.
+    owners: Vec<mpsc::Sender<Delivery>>,
+    gauges: Vec<Arc<Gauges>>,
+}
+
+impl Books {
+    /// Let the crawl run.
+    pub(crate) fn begin(self) -> Result<Crawl, CrawlError> {
+        let Self { checked, .. } = self;
+        let (finished, inbox) = mpsc::channel(FINISHED_QUEUE);
+        let stats = self.partitions.iter().map(|p| p.stats());
+        let judged_before = stats.fold((0, 0), |sum, stats| {
+            (sum.0 + stats.judged_due, sum.1 + stats.judged_out)
+        });
+        let workers = assembly::threads(&checked.plan.settings)
+            .min(self.partitions.len())
+            .max(1);
+        let (neighbours, questions) = Neighbours::of(workers);
+        let shared = Arc::new(Shared {
+            division: Arc::new(self.division),
+            ranker: checked.ranker,
+            scope: RwLock::new(checked.scope),
+            access: checked.access,
+            politeness: self.politeness,
+            gate: self.gate,
+            pauses: self.pauses,
+            neighbours,
+            network: Network::default(),
+            run_ms: self.run_ms,
+            budget: Budget::new(checked.plan.settings.limits.max_pages),
+            metrics: Metrics::default(),
+            connector: checked.connector.with_named_hosts(self.named.hosts()),
+            settings: checked.plan.settings,
+            ids: self.ids,
+            mapping: checked.mapping,
+            clock: checked.clock,
+            finished,
+            room: Arc::new(Semaphore::new(ROOM_KIB)),
+            unfolded: Semaphore::new(UNFOLDED_KIB),
+            large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
+            commit_now: Notify::new(),
+            closing: Notify::new(),
+            outstanding: AtomicU64::new(0),
+            folded: AtomicU64::new(0),
+            judging: AtomicBool::new(self.judging.is_some()),
+            judged_before,
+            failure: Mutex::new(None),
+        });
+        let canonicalizer = checked.canonicalizer;
+        plant(
+            &shared,
+            shared.admission(canonicalizer.clone()),
+            &self.new_seeds,
+        )?;
+        let judges = self.judging.is_some() || self.retry.is_some();
+        if judges {
+            // The crawl does not end before these URLs are judged and due again.
+            shared.outstanding.fetch_add(1, Ordering::SeqCst);
+        }
+        let too_few_files = checked
+            .bounds
+            .too_few_files(shared.division.partitions(), checked.open_files);
+        let names = begin_mapper(&shared, &checked.bounds)?;
+        let workers = Outfit {
+            shared: &shared,
+            canonicalizer: &canonicalizer,
+            archive: &checked.archive,
+            bounds: &checked.bounds,
+            names,
+            proxy_resolves: checked.proxy_resolves,
+        }
+        .begin_workers(self.partitions, questions)?;
+        let builder = RecordBuilder::new(&checked.archive, record_seed(shared.wall_ms(), 1))?;
+        let archivist = Archivist {
+            shared: Arc::clone(&shared),
+            warc: self.archive.warc,
+            seen: self.archive.seen,
+            builder,
+            logs: self.logs,
+            inbox,
+            left_some: false,
+            owners: workers.owners,
+        };
+        let archivist = spawn("archivist", move || commit::run(archivist))?;
+        let judging_for = self.judging.as_ref().map(Judging::names);
+        if judges {
+            let roots = judging::roots(&self.ids, &checked.seeds, &self.roots);
+            let judge = (roots, shared.admission(canonicalizer));
+            let shared = Arc::clone(&shared);
+            spawn("judge", move || {
+                judging::run(&shared, judge, self.judging, self.retry)
+            })?;
+        }
+        let watcher = Watcher {
+            shared: Arc::clone(&shared),
+            gauges: workers.gauges.clone(),
+            workers: workers.threads,
+            archivist,
+            begun: checked.begun,
+            cpu_before: checked.cpu_before,
+            dir: self.dir,
+            recovered: self.archive.recovered.clone(),
+        };
+        let watcher = spawn("watcher", move || watcher.run())?;
+        Ok(Crawl {
+            shared,
+            gauges: workers.gauges,
+            begun: checked.begun,
+            resumed: checked.resumed,
+            recovered: self.archive.recovered,
+            too_few_files,
+            judging_for,
+            watcher,
+        })
+    }
+}
+
+/// What all workers are made from.
+struct Outfit<'a> {
+    shared: &'a Arc<Shared>,
+    canonicalizer: &'a Canonicalizer,
+    archive: &'a ArchiveSettings,
+    bounds: &'a Bounds,
+    names: mpsc::Sender<String>,
+    /// Then nothing is resolved here.
+    proxy_resolves: bool,
+}
+
+impl Outfit<'_> {
+    /// A thread for each of `questions`, with its partitions.
+    fn begin_workers(
+        &self,
+        partitions: Vec<Partition>,
+        questions: Vec<mpsc::Receiver<Question>>,
+    ) -> Result<Workers, CrawlError> {
+        let count = questions.len();
+        let mut owned: Vec<Vec<_>> = (0..count).map(|_| Vec::new()).collect();
+        for partition in partitions {
+            owned[owner(partition.id(), count)].push(partition);
+        }
+        let mut workers = Workers::default();
+        for (number, (partitions, questions)) in owned.into_iter().zip(questions).enumerate() {
+            let (deliveries, inbox) = mpsc::channel(DELIVERY_QUEUE);
+            let gauges = Arc::new(Gauges::default());
+            let plan = WorkerPlan {
+                shared: Arc::clone(self.shared),
+                partitions,
+                bench: self.workbench(number)?,
+                inbox,
+                questions,
+                pools: assembly::pool_sizes(&self.shared.settings, self.bounds, count),
+                max_idle: self.bounds.idle.div_ceil(count),
+                gauges: Arc::clone(&gauges),
+            };
+            let thread = spawn(&format!("worker-{number}"), move || worker::run(plan))?;
+            workers.threads.push(thread);
+            workers.owners.push(deliveries);
+            workers.gauges.push(gauges);
+        }
+        Ok(workers)
+    }
+
+    fn workbench(&self, number: usize) -> Result<Workbench, CrawlError> {
+        let seed = record_seed(self.shared.wall_ms(), number as u64 + 2);
+        let builder = RecordBuilder::new(self.archive, seed)?;
+        let names = match self.proxy_resolves {
+            true => NameDrop::shut(),
+            false => NameDrop::new(self.names.clone()),
+        };
+        Ok(Workbench::new(
+            self.shared,
+            self.canonicalizer.clone(),
+            builder,
+            names,
+        ))
+    }
+}
+
+/// The thread that resolves names ahead; where they are dropped for it.
+fn begin_mapper(shared: &Shared, bounds: &Bounds) -> Result<mpsc::Sender<String>, CrawlError> {
+    let (names, inbox) = mapper::queue();
+    let mapping = Arc::clone(&shared.mapping);
+    let at_once = bounds.lookups + bounds.slow_lookups;
+    spawn("mapper", move || mapper::run(mapping, at_once, inbox))?;
+    Ok(names)
+}
+
+/// Put seeds into their partitions' logs, like any other links.
+fn plant(
+    shared: &Shared,
+    mut admission: Admission,
+    seeds: &[CanonicalUrl],
+) -> Result<(), CrawlError> {
+    let scope = shared.scope();
+    let vote = admission.vote_of_seeds(seeds.len());
+    let mut batches: BTreeMap<u16, LinkBatch> = BTreeMap::new();
+    for seed in seeds {
+        let admitted = admission.seed(&scope, seed);
+        let batch = batches.entry(admitted.owner.0).or_default();
+        batch.set_vote(vote);
+        batch.push(admitted.link);
+    }
+    for (number, links) in batches {
+        let entry = Entry::Links {
+            source: None,
+            links,
+        };
+        let finished = Finished {
+            partition: PartitionId(number),
+            entry,
+            record: None,
+            room: None,
+        };
+        shared.outstanding.fetch_add(1, Ordering::SeqCst);
+        // At most one entry for each partition, and there is room for more than that.
+        shared
+            .finished
+            .try_send(finished)
+            .map_err(|_| CrawlError::Internal("no room for the seeds".to_owned()))?;
+    }
+    Ok(())
+}
+
+/// Record ids must differ between threads and between runs.
+pub(super) fn record_seed(now_ms: u64, thread: u64) -> u64 {
+    now_ms ^ (u64::from(std::process::id()) << 44) ^ (thread << 34)
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, CrawlError> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(body)
+        .map_err(|e| CrawlError::Internal(format!("no thread for {name}: {e}")))
+}
