@@ -66,6 +66,7 @@ pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn, seat: Seat)
     // Its place is free before the worker looks for the next turn.
     drop(visitor);
     worker.end_turn(slot, host, pulse, was_failing);
+    worker.begin_next();
 }
 
 /// What to do after a URL.

@@ -37,6 +37,10 @@ const SWEEP_EVERY_MS: u64 = 250;
 /// read the disk.
 const BEGIN_TURNS_MAX: Duration = Duration::from_millis(3);
 
+/// When a turn ends, a host that is due is looked for in at most this many partitions. The worker looks at the others
+/// a moment later.
+const NEXT_SLOTS: usize = 4;
+
 /// Then connections are looked after, whatever else there is to do.
 const BUSY_MAX: Duration = Duration::from_millis(3);
 
@@ -63,7 +67,9 @@ pub(crate) struct Worker {
     pub(crate) bench: RefCell<Workbench>,
     pub(crate) robots: RefCell<RobotsCache>,
     pub(crate) pools: Rc<Pools>,
-    /// Under way, whatever they wait for.
+    /// The tasks of turns.
+    tasks: RefCell<JoinSet<()>>,
+    /// Turns under way, whatever they wait for.
     turns: Cell<usize>,
     /// Those of them that ask hosts whose last request failed.
     failing_turns: Cell<usize>,
@@ -147,6 +153,7 @@ pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
             robots: RefCell::new(RobotsCache::default()),
             partitions: RefCell::new(plan.partitions),
             pools: Pools::new(plan.pools),
+            tasks: RefCell::default(),
             turns: Cell::new(0),
             failing_turns: Cell::new(0),
             hold_until_ms: Cell::new(0),
@@ -174,24 +181,20 @@ async fn work(
     worker: &Rc<Worker>,
     inbox: &mut mpsc::Receiver<Delivery>,
 ) -> Result<(), RegistryError> {
-    let mut turns = JoinSet::new();
     let mut next = None;
     // Since it was seen to that others of this thread could work; they may have since.
     let mut busy = Duration::ZERO;
     loop {
-        if worker.shared.budget.is_stopping_now() && !turns.is_empty() {
-            turns.abort_all();
-            while turns.join_next().await.is_some() {}
-            worker.turns.set(0);
-            worker.failing_turns.set(0);
+        if worker.shared.budget.is_stopping_now() {
+            worker.end_turns_now().await;
         }
         let begun = Instant::now();
         let folded = worker.fold(&mut next, inbox)?;
         if folded == Folded::Ended {
             return Ok(());
         }
-        while turns.try_join_next().is_some() {}
-        let rest_ms = worker.begin_turns(&mut turns)?;
+        while worker.tasks.borrow_mut().try_join_next().is_some() {}
+        let rest_ms = worker.begin_turns()?;
         worker.show();
         busy += begun.elapsed();
         worker.shared.metrics.note_pause(busy);
@@ -251,6 +254,15 @@ fn later(pulse: Pulse, at_ms: u64) -> Pulse {
         not_before_ms: pulse.not_before_ms.max(at_ms),
         ..pulse
     }
+}
+
+/// What became of a partition's next turn.
+enum Begun {
+    Turn,
+    /// No host is due.
+    Nothing,
+    /// Turns may not begin before this time, in milliseconds.
+    NotBefore(u64),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -372,16 +384,14 @@ impl Worker {
 
     /// Give turns to hosts that are due, as far as connections allow. Returns how long nothing
     /// needs to be looked at again, if nobody wakes us.
-    fn begin_turns(self: &Rc<Self>, turns: &mut JoinSet<()>) -> Result<u64, RegistryError> {
+    fn begin_turns(self: &Rc<Self>) -> Result<u64, RegistryError> {
         let shared = &self.shared;
         let now_ms = shared.now_ms();
         let begun = Instant::now();
         let mut rest_ms = IDLE_MAX_MS;
         self.look_for_verdicts();
         let unjudged = self.unjudged.get();
-        let slots = self.partitions.borrow().len();
-        let first = self.first.replace((self.first.get() + 1) % slots.max(1));
-        for slot in (first..slots).chain(0..first) {
+        for slot in self.slots_in_turn() {
             let open = !shared.budget.is_stopping() && self.pools.has_room() && !unjudged;
             shared.metrics.sampled(Stage::Fold, || {
                 self.with(slot, |partition| {
@@ -395,23 +405,12 @@ impl Worker {
                 continue;
             }
             while self.pools.has_room() && begun.elapsed() < BEGIN_TURNS_MAX {
-                if let Err(at_ms) = self.may_begin(slot, now_ms) {
-                    rest_ms = rest_ms.min(at_ms.saturating_sub(now_ms));
-                    break;
-                }
-                let turn = shared
-                    .metrics
-                    .sampled(Stage::Choose, || self.with(slot, |p| p.begin_turn(now_ms)))?;
-                let Some(turn) = turn else { break };
-                match self.pools.seat(turn.host, turn.pulse.failures, now_ms) {
-                    Ok(seat) => {
-                        self.turns.set(self.turns.get() + 1);
-                        let failing = usize::from(turn.pulse.is_failing());
-                        self.failing_turns.set(self.failing_turns.get() + failing);
-                        turns.spawn_local(turn::run(Rc::clone(self), slot, turn, seat));
-                    }
-                    Err(at_ms) => {
-                        self.with(slot, |p| p.end_turn(turn.host, later(turn.pulse, at_ms)))?
+                match self.begin_turn(slot, now_ms)? {
+                    Begun::Turn => {}
+                    Begun::Nothing => break,
+                    Begun::NotBefore(at_ms) => {
+                        rest_ms = rest_ms.min(at_ms.saturating_sub(now_ms));
+                        break;
                     }
                 }
             }
@@ -445,6 +444,68 @@ impl Worker {
             let waiting = partitions.iter().any(|p| p.backlog().pending > 0);
             self.unjudged.set(waiting);
         }
+    }
+
+    /// Give the next host of the partition in `slot` its turn, or its place in the queue again if it is slow and
+    /// finds no place. To be called when there is room.
+    fn begin_turn(self: &Rc<Self>, slot: usize, now_ms: u64) -> Result<Begun, RegistryError> {
+        if let Err(at_ms) = self.may_begin(slot, now_ms) {
+            return Ok(Begun::NotBefore(at_ms));
+        }
+        let metrics = &self.shared.metrics;
+        let turn = metrics.sampled(Stage::Choose, || self.with(slot, |p| p.begin_turn(now_ms)))?;
+        let Some(turn) = turn else {
+            return Ok(Begun::Nothing);
+        };
+        match self.pools.seat(turn.host, turn.pulse.failures, now_ms) {
+            Ok(seat) => {
+                self.turns.set(self.turns.get() + 1);
+                let failing = usize::from(turn.pulse.is_failing());
+                self.failing_turns.set(self.failing_turns.get() + failing);
+                let turn = turn::run(Rc::clone(self), slot, turn, seat);
+                self.tasks.borrow_mut().spawn_local(turn);
+            }
+            Err(at_ms) => self.with(slot, |p| p.end_turn(turn.host, later(turn.pulse, at_ms)))?,
+        }
+        Ok(Begun::Turn)
+    }
+
+    /// A turn has ended: its place is for the next host at once, of whichever partition's turn it is. If places waited
+    /// until all answers that have come are worked through, turns would begin in bunches, their answers would come in
+    /// bunches, and each would wait for the others of its bunch.
+    pub(crate) fn begin_next(self: &Rc<Self>) {
+        if self.shared.budget.is_stopping() || self.unjudged.get() || !self.pools.has_room() {
+            return;
+        }
+        let now_ms = self.shared.now_ms();
+        let is_due = |slot| {
+            let due_ms = self.with(slot, |partition| partition.next_due_ms());
+            due_ms.is_some_and(|due_ms| due_ms <= now_ms)
+        };
+        let Some(slot) = self.slots_in_turn().take(NEXT_SLOTS).find(|&s| is_due(s)) else {
+            return;
+        };
+        if let Err(error) = self.begin_turn(slot, now_ms) {
+            self.shared.fail(error.into());
+        }
+    }
+
+    /// All partitions, beginning with another one each time.
+    fn slots_in_turn(&self) -> impl Iterator<Item = usize> + use<> {
+        let slots = self.partitions.borrow().len();
+        let first = self.first.replace((self.first.get() + 1) % slots.max(1));
+        (first..slots).chain(0..first)
+    }
+
+    async fn end_turns_now(&self) {
+        let mut tasks = self.tasks.take();
+        if tasks.is_empty() {
+            return;
+        }
+        tasks.abort_all();
+        while tasks.join_next().await.is_some() {}
+        self.turns.set(0);
+        self.failing_turns.set(0);
     }
 
     /// May the next host of the partition in `slot` have its turn? `Err`: when to look again.
