@@ -25,8 +25,9 @@ pub(crate) struct Admission {
     ranker: Arc<dyn Ranker>,
     ids: Identities,
     max_hops: MaxHops,
-    /// What pages embed is fetched.
+    /// What pages embed is fetched, and sitemaps are.
     embeds: bool,
+    sitemaps: bool,
     /// The host of the last link: links of a page are mostly of one host.
     last_host: (String, HostId),
     distinct: HashSet<u64, NoHash>,
@@ -93,6 +94,7 @@ impl Admission {
             last_host: (String::new(), ids.host("")),
             ids,
             embeds: settings.content.embeds,
+            sitemaps: settings.robots.sitemaps,
             max_hops: MaxHops {
                 redirects: settings.limits.max_redirects,
                 sitemaps: settings.robots.max_sitemap_depth,
@@ -183,18 +185,24 @@ impl Admission {
             if !self.distinct.insert(doc.0) {
                 continue;
             }
+            // Only an index names sitemaps. They are counted in a row, so that indexes of indexes end, and are no
+            // further from a seed than the index.
+            let (depth, hops) = match kind {
+                LinkKind::Sitemap => (page.depth, page.hops.saturating_add(1)),
+                _ => (depth, 0),
+            };
             let found = Finding {
                 kind,
                 depth,
-                // Only an index names sitemaps. They are counted in a row, so that indexes of indexes end.
-                hops: match kind {
-                    LinkKind::Sitemap => page.hops.saturating_add(1),
-                    _ => 0,
-                },
+                hops,
                 nofollow: nofollow || page.nofollow,
                 discoverer: Some(page.partition),
             };
-            let admitted = self.admit(scope, &url, doc, found);
+            let mut admitted = self.admit(scope, &url, doc, found);
+            if kind == LinkKind::Sitemap && admitted.host != page.host && !scope.holds_host(&url) {
+                // Only robots.txt may name sitemaps of any host: an index could name fifty thousand.
+                admitted.link.verdict = Verdict::Exclude(Reason::OutOfScope);
+            }
             if matches!(admitted.link.verdict, Verdict::Crawl { .. }) && admitted.host != page.host
             {
                 names.offer(admitted.host, url.host());
@@ -260,6 +268,7 @@ impl Admission {
     fn verdict(&self, scope: &Scope, url: &CanonicalUrl, found: Finding) -> Verdict {
         let Finding { kind, hops, .. } = found;
         match kind {
+            LinkKind::Sitemap if !self.sitemaps => Verdict::Exclude(Reason::SitemapsOff),
             LinkKind::Sitemap if hops > self.max_hops.sitemaps => {
                 Verdict::Exclude(Reason::SitemapDepth)
             }

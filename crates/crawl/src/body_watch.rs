@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use portolan_content::MimeType;
-use portolan_model::Reason;
+use portolan_model::{LinkKind, Reason};
 use portolan_net::{BodySink, Head, Wait};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -19,6 +19,7 @@ const LARGE_BODY_BYTES: usize = 256 * 1024;
 
 pub(crate) struct BodyWatch {
     shared: Arc<Shared>,
+    any_type: bool,
     /// Why the body is not wanted.
     pub(crate) refused: Option<Reason>,
     /// Held until the answer is processed.
@@ -26,9 +27,11 @@ pub(crate) struct BodyWatch {
 }
 
 impl BodyWatch {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+    /// A sitemap is wanted whatever its type.
+    pub(crate) fn new(shared: &Arc<Shared>, kind: LinkKind) -> Self {
         Self {
             shared: Arc::clone(shared),
+            any_type: kind == LinkKind::Sitemap,
             refused: None,
             place: Rc::default(),
         }
@@ -38,7 +41,7 @@ impl BodyWatch {
 impl BodySink for BodyWatch {
     fn head(&mut self, head: &Head) -> ControlFlow<()> {
         let wanted = &self.shared.settings.content.types;
-        if wanted.is_empty() || !(200..300).contains(&head.status()) {
+        if self.any_type || wanted.is_empty() || !(200..300).contains(&head.status()) {
             return ControlFlow::Continue(());
         }
         let mime = head.get("content-type").and_then(MimeType::parse_header);

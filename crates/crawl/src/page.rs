@@ -87,14 +87,18 @@ impl Workbench {
         &mut self,
         settings: &Settings,
         url: &CanonicalUrl,
-        doc: DocId,
+        due: &Due,
     ) -> bool {
+        // A sitemap is read whatever its head says.
+        if due.kind == LinkKind::Sitemap {
+            return false;
+        }
         let worth_it = match settings.http.head_first {
             HeadFirst::Never => false,
             HeadFirst::Always => true,
             HeadFirst::ByLook => !settings.content.types.is_empty() && looks_heavy(url.path()),
         };
-        worth_it && self.heads.get(&doc).is_none()
+        worth_it && self.heads.get(&due.doc).is_none()
     }
 
     pub(crate) fn head_was_fine(&mut self, doc: DocId) {
@@ -318,6 +322,8 @@ impl Workbench {
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
             scope.add_root(&target);
             LinkKind::SeedRedirect
+        } else if fetched.due.kind == LinkKind::Sitemap {
+            LinkKind::Sitemap
         } else {
             LinkKind::Redirect
         };
@@ -414,6 +420,7 @@ fn visit_of(fetched: &Fetched<'_>, response: &Response, mime: Option<&MimeType>)
             .unwrap_or_default(),
         etag: field("etag"),
         last_modified: field("last-modified"),
+        is_sitemap: fetched.due.kind == LinkKind::Sitemap,
         ..Visit::without_answer(fetched.at_ms, Outcome::Fetched)
     }
 }

@@ -9,7 +9,7 @@ pub use crate::outages::{Waiting, WaitingHost};
 use crate::recovery::Recovered;
 
 /// Totals over all runs of a crawl directory, unless said otherwise. The parts add up: `urls_known` is `pages`,
-/// `redirects`, `urls_due`, `failed` and `excluded` together, and `reasons` are `failed` and `excluded` together.
+/// `redirects`, `sitemaps`, `urls_due`, `failed` and `excluded` together, and `reasons` are `failed` and `excluded` together.
 ///
 /// There are three kinds of bytes. `wire_bytes` came from the network, with heads, framing and encodings. `body_bytes`
 /// are what bodies hold once they are unpacked. `stored_bytes` are in WARC files, compressed.
@@ -31,6 +31,8 @@ pub struct Report {
     pub duplicates: u64,
     /// URLs that redirect to another one. Those that redirect to nowhere count as failed.
     pub redirects: u64,
+    /// Sitemaps read for their links. They are archived, and are no documents.
+    pub sitemaps: u64,
     /// Documents with more links than `content.max_links`, and how many links of theirs were left out.
     pub pages_over_links: u64,
     pub links_left_out: u64,
@@ -106,10 +108,11 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "  {} known: {}, {}, {} due, {} failed, {} excluded.",
+            "  {} known: {}, {}, {}{} due, {} failed, {} excluded.",
             counted(self.urls_known, "URL"),
             counted(self.pages, "document"),
             counted(self.redirects, "redirect"),
+            sitemaps(self.sitemaps),
             thousands(self.urls_due),
             thousands(self.failed),
             thousands(self.excluded),
@@ -214,6 +217,14 @@ impl Report {
             .map(|(name, seconds)| format!("{name} {:.0} %", 100.0 * *seconds / all));
         let shares: Vec<String> = shares.collect();
         writeln!(f, "  CPU by stage: {}.", shares.join(", "))
+    }
+}
+
+/// Among the parts of what is known; empty where there is none.
+pub fn sitemaps(number: u64) -> String {
+    match number {
+        0 => String::new(),
+        number => format!("{}, ", counted(number, "sitemap")),
     }
 }
 

@@ -372,6 +372,12 @@ impl Visitor {
 }
 
 impl Rules {
+    /// Does robots.txt name a URL as a sitemap? Only one that was read in this run knows.
+    pub(crate) fn names_sitemap(&self, url: &CanonicalUrl) -> bool {
+        let mut sitemaps = self.robots.sitemaps().iter();
+        sitemaps.any(|sitemap| sitemap == url.as_str())
+    }
+
     fn new(robots: Robots) -> Self {
         let crawl_delay_ms = robots.crawl_delay().map(|delay| delay.as_millis() as u64);
         Self {

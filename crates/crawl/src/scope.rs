@@ -86,12 +86,20 @@ impl Scope {
         self.roots.digest()
     }
 
+    /// Is a URL on a host that has pages in scope, whatever its path?
+    pub(crate) fn holds_host(&self, url: &CanonicalUrl) -> bool {
+        self.roots.hold_host(url)
+    }
+
     /// May a link to `url`, found as `kind` at `depth` links from a seed, be crawled?
     ///
     /// A **seed** was named by a person, and so it passes scope, include rules, depth and the limits
     /// on form. It still obeys what somebody wrote down as a no: exclude rules, reserved text,
     /// sites shut out and ports not allowed. The **redirect of a seed** passes likewise, but the
     /// server chose it: a list of sites, if there is one, binds it too.
+    ///
+    /// A **sitemap** is a source of links and no document: it passes scope, include rules, depth and the limits on form
+    /// but length, so that what it names can be found. A list of sites binds it. Its entries are judged like any link.
     ///
     /// An **embedded** thing, where `embeds_off_scope` is set, need not be in scope, on a chosen
     /// site or included, because it belongs to a page that is.
@@ -124,7 +132,7 @@ impl Scope {
         let chosen = || self.sites.as_ref().is_none_or(|sites| sites.hold(host));
         let within = match kind {
             LinkKind::Seed => true,
-            LinkKind::SeedRedirect => chosen(),
+            LinkKind::SeedRedirect | LinkKind::Sitemap => chosen(),
             LinkKind::Embed if self.embeds_off_scope => true,
             _ => self.roots.hold(url) && chosen(),
         };
@@ -154,6 +162,9 @@ impl Scope {
         if kind.is_seed() {
             return None;
         }
+        if kind == LinkKind::Sitemap {
+            return self.shape.refuses_length(url);
+        }
         if self.max_link_depth.is_some_and(|max| depth > max) {
             return Some(Reason::LinkDepth);
         }
@@ -173,7 +184,11 @@ impl Scope {
         if self.reserved_url_text.iter().any(is_reserved) {
             return Some(Reason::ReservedUrlText);
         }
-        let need_not_match = kind.is_seed() || (kind == LinkKind::Embed && self.embeds_off_scope);
+        let need_not_match = match kind {
+            LinkKind::Seed | LinkKind::SeedRedirect | LinkKind::Sitemap => true,
+            LinkKind::Embed => self.embeds_off_scope,
+            _ => false,
+        };
         let included = || include.is_none_or(|set| set.is_match(text));
         if !need_not_match && !included() {
             return Some(Reason::NotIncluded);

@@ -5,7 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use portolan_model::{CanonicalUrl, LinkBatch, Outcome, PartitionId, Pulse, Reason, Visit};
+use portolan_model::{
+    CanonicalUrl, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Reason, Visit,
+};
 use portolan_net::{BodySink, Method, NetError};
 use portolan_registry::{Due, Entry, RegistryError, Turn};
 
@@ -128,13 +130,13 @@ impl Visitor {
         self.asker.ask(url, method, sink, crawl_delay_ms).await
     }
 
-    async fn visit(&mut self, due: Due) -> Next {
+    async fn visit(&mut self, mut due: Due) -> Next {
         let Ok(url) = CanonicalUrl::from_canonical(due.url.clone()) else {
             self.settle(due, Outcome::Failed(Reason::NotFetchable))
                 .await;
             return Next::Go;
         };
-        match self.host_budget() {
+        match self.host_budget(due.kind) {
             HostBudget::Open => {}
             HostBudget::Claimed => return self.put_back_for_now(due),
             HostBudget::Spent => {
@@ -162,6 +164,10 @@ impl Visitor {
             RobotsStep::Failed(_) => return self.leave_due(due).await,
             RobotsStep::Later => return self.put_back(due),
         };
+        if self.shared.settings.robots.sitemaps && rules.names_sitemap(&url) {
+            // A page linked to it before robots.txt was read.
+            due.kind = LinkKind::Sitemap;
+        }
         if !rules.robots.allows(url.path_and_query()) {
             self.settle(due, Outcome::Excluded(Reason::Robots)).await;
             return Next::Go;
@@ -180,12 +186,12 @@ impl Visitor {
     async fn fetch(&mut self, due: Due, url: &CanonicalUrl, rules: &Rules, claim: Claim) -> Next {
         let at_ms = self.shared.wall_ms();
         self.asked += 1;
-        let mut watch = BodyWatch::new(&self.shared);
+        let mut watch = BodyWatch::new(&self.shared, due.kind);
         if self
             .worker
             .bench
             .borrow_mut()
-            .wants_head_first(&self.shared.settings, url, due.doc)
+            .wants_head_first(&self.shared.settings, url, &due)
         {
             match self
                 .ask(url, Method::Head, &mut watch, rules.crawl_delay_ms)
@@ -273,9 +279,10 @@ impl Visitor {
     }
 
     /// May another document of this host be asked for?
-    fn host_budget(&self) -> HostBudget {
+    fn host_budget(&self, kind: LinkKind) -> HostBudget {
         let max = self.asker.access.max_pages;
-        if max == 0 {
+        // A sitemap is no document.
+        if max == 0 || kind == LinkKind::Sitemap {
             HostBudget::Open
         } else if self.turn.pages >= max {
             HostBudget::Spent

@@ -217,6 +217,7 @@ fn report(
         excluded: stats.excluded,
         duplicates: stats.duplicates,
         redirects: stats.redirects(),
+        sitemaps: stats.sitemaps,
         pages_over_links: stats.pages_over_links,
         links_left_out: stats.links_left_out,
         hosts: left.hosts,

@@ -57,6 +57,7 @@ reasons! {
     HostBudget = 14, "host-budget", "its host has used up its budget of pages";
     Port = 15, "port", "its port is that of another service, not of a Web server";
     EmbedsOff = 16, "embeds-off", "pages embed it, and content.embeds is off";
+    SitemapsOff = 17, "sitemaps-off", "it is a sitemap, and robots.sitemaps is off";
     SitemapDepth = 28, "sitemap-depth", "it is named by sitemap indexes that are nested too deep";
     // Excluded when its turn came.
     Robots = 32, "robots", "robots.txt forbids it";

@@ -93,6 +93,8 @@ pub struct Visit {
     /// Links beyond `content.max_links`, which were not taken. Those that the page repeats may count more
     /// than once.
     pub links_left_out: u32,
+    /// It was asked for as a sitemap: a source of links, and no document.
+    pub is_sitemap: bool,
     pub archive: Option<ArchivePosition>,
 }
 
@@ -120,12 +122,22 @@ impl Visit {
             duplicate_of: None,
             links: 0,
             links_left_out: 0,
+            is_sitemap: false,
             archive: None,
         }
     }
 
     /// Is this a document: a page or file that the crawl was after?
     pub fn is_document(&self) -> bool {
+        self.has_content() && !self.is_sitemap
+    }
+
+    /// Is this a sitemap that was read for its links?
+    pub fn is_source(&self) -> bool {
+        self.has_content() && self.is_sitemap
+    }
+
+    fn has_content(&self) -> bool {
         self.outcome == Outcome::Fetched && (200..300).contains(&self.status)
     }
 }

@@ -7,11 +7,18 @@ use portolan_simweb::WebSpec;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// `known` is what documents, redirects, due, failed and excluded URLs are together; the reasons are those of the last two.
+/// `known` is what documents, redirects, sitemaps, due, failed and excluded URLs are together; the reasons are those of the last two.
 #[track_caller]
 fn adds_up(told: &Value) {
     let of = |key| number(told, key);
-    let parts = ["pages", "redirects", "urls_due", "failed", "excluded"];
+    let parts = [
+        "pages",
+        "redirects",
+        "sitemaps",
+        "urls_due",
+        "failed",
+        "excluded",
+    ];
     let sum: u64 = parts.iter().map(|part| of(part)).sum();
     assert_eq!(of("urls_known"), sum, "{told}");
     let reasons = told["reasons"].as_object().expect("reasons");
@@ -29,6 +36,7 @@ fn agrees_with_the_list(site: &Site, told: &Value) {
     for url in site.urls().values() {
         let status = url["status"].as_u64().unwrap_or(0);
         let part = match (url["state"].as_str(), status) {
+            (Some("visited"), 200..300) if url["found_as"] == "sitemap" => "sitemaps",
             (Some("visited"), 200..300) => "pages",
             (Some("visited"), 300..400) => "redirects",
             (Some("due"), _) => "urls_due",

@@ -20,7 +20,7 @@ use std::thread;
 
 const META: &str = "meta";
 /// The number is that of the format of all files; another one cannot be read.
-const META_HEAD: &str = "portolan registry 5, partitions ";
+const META_HEAD: &str = "portolan registry 6, partitions ";
 /// Follows: the mark of the secret that its documents and hosts are known by.
 const META_MARK: &str = ", mark ";
 const META_ORDER: &str = ", order ";

@@ -22,6 +22,8 @@ pub struct Stats {
     pub retries: u64,
     /// Documents archived.
     pub pages: u64,
+    /// Sitemaps read for their links, which are no documents.
+    pub sitemaps: u64,
     pub duplicates: u64,
     /// Bytes on the wire of all answers, as [`Visit::wire_bytes`].
     pub wire_bytes: u64,
@@ -53,6 +55,7 @@ impl Default for Stats {
             requests: 0,
             retries: 0,
             pages: 0,
+            sitemaps: 0,
             duplicates: 0,
             wire_bytes: 0,
             body_bytes: 0,
@@ -68,10 +71,10 @@ impl Default for Stats {
 }
 
 impl Stats {
-    /// URLs that were fetched and are no documents: redirects that lead somewhere. A redirect that leads nowhere is
+    /// URLs that were fetched and are neither documents nor sitemaps: redirects that lead somewhere. A redirect that leads nowhere is
     /// among the failed.
     pub fn redirects(&self) -> u64 {
-        self.visited.saturating_sub(self.pages)
+        self.visited.saturating_sub(self.pages + self.sitemaps)
     }
 
     pub fn by_reason(&self, reason: Reason) -> u64 {
@@ -119,6 +122,7 @@ impl Stats {
         self.requests += u64::from(is_request(visit));
         self.retries += u64::from(matches!(visit.outcome, Outcome::Retry(_)));
         self.pages += u64::from(visit.is_document());
+        self.sitemaps += u64::from(visit.is_source());
         self.duplicates += u64::from(visit.duplicate_of.is_some());
         self.wire_bytes += visit.wire_bytes;
         self.body_bytes += visit.body_bytes;
@@ -194,6 +198,7 @@ impl Stats {
             &mut self.requests,
             &mut self.retries,
             &mut self.pages,
+            &mut self.sitemaps,
             &mut self.duplicates,
             &mut self.wire_bytes,
             &mut self.body_bytes,

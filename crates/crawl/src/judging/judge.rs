@@ -53,6 +53,12 @@ impl Judge<'_> {
 
     fn verdict(&mut self, scope: &Scope, url: &UrlRecord) -> Option<Verdict> {
         let canonical = CanonicalUrl::from_canonical(url.url.clone()).ok()?;
+        let is_foreign_sitemap = url.kind == LinkKind::Sitemap
+            && url.reason == Some(Reason::OutOfScope)
+            && !scope.holds_host(&canonical);
+        if is_foreign_sitemap {
+            return None;
+        }
         let found = Finding {
             kind: self.roots.get(&url.doc).copied().unwrap_or(url.kind),
             depth: url.depth,

@@ -74,6 +74,14 @@ impl Roots {
             Roots::Any => true,
         }
     }
+
+    /// Whatever the path.
+    pub(super) fn hold_host(&self, url: &CanonicalUrl) -> bool {
+        match self {
+            Roots::Prefixes(prefixes) => prefixes.contains_key(url.host()),
+            _ => self.hold(url),
+        }
+    }
 }
 
 fn directory(path: &str) -> &str {

@@ -37,8 +37,8 @@ impl Shape {
     }
 
     pub(super) fn refuses(&self, url: &CanonicalUrl) -> Option<Reason> {
-        if url.as_str().len() > self.max_url_bytes {
-            return Some(Reason::UrlLength);
+        if let Some(reason) = self.refuses_length(url) {
+            return Some(reason);
         }
         let path = url.path();
         let deepest = self.max_directory_depth;
@@ -55,6 +55,10 @@ impl Shape {
             return Some(Reason::ContentTypeByName);
         }
         None
+    }
+
+    pub(super) fn refuses_length(&self, url: &CanonicalUrl) -> Option<Reason> {
+        (url.as_str().len() > self.max_url_bytes).then_some(Reason::UrlLength)
     }
 
     fn refuses_query(&self, query: &str) -> bool {

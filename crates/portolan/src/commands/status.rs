@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use portolan_crawl::Crawl;
-use portolan_crawl::report::{bytes, copies, counted, thousands};
+use portolan_crawl::report::{bytes, copies, counted, sitemaps, thousands};
 use portolan_model::Reason;
 use serde_json::json;
 
@@ -48,6 +48,7 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
             "excluded": stats.excluded,
             "duplicates": stats.duplicates,
             "redirects": stats.redirects(),
+            "sitemaps": stats.sitemaps,
             "hosts": hosts,
             "hosts_failing": hosts_failing,
             "urls_waiting": urls_waiting,
@@ -76,11 +77,12 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
     )?;
     writeln!(
         out,
-        "  {} known on {}: {}, {}, {} due, {} failed, {} excluded.",
+        "  {} known on {}: {}, {}, {}{} due, {} failed, {} excluded.",
         counted(stats.known, "URL"),
         counted(hosts, "host"),
         counted(stats.pages, "document"),
         counted(stats.redirects(), "redirect"),
+        sitemaps(stats.sitemaps),
         thousands(stats.due),
         thousands(stats.failed),
         thousands(stats.excluded)

@@ -10,6 +10,7 @@ pub mod fixed;
 pub mod link;
 pub mod proxy;
 pub mod recorder;
+pub mod small;
 
 use portolan_archive::WarcReader;
 use portolan_simweb::{Server, ServerOptions, Truth, TruthQuery, Web, WebSpec, Witness};

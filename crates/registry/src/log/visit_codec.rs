@@ -39,7 +39,8 @@ pub(crate) fn put_visit(out: &mut Vec<u8>, visit: &Visit) {
         | u8::from(visit.simhash != 0) << 2
         | u8::from(visit.duplicate_of.is_some()) << 3
         | u8::from(visit.archive.is_some()) << 4
-        | u8::from(visit.links_left_out != 0) << 5;
+        | u8::from(visit.links_left_out != 0) << 5
+        | u8::from(visit.is_sitemap) << 6;
     out.push(flags);
     if visit.sha1 != [0; 20] {
         out.extend_from_slice(&visit.sha1);
@@ -118,6 +119,7 @@ pub(crate) fn read_visit(reader: &mut Reader<'_>) -> Option<Visit> {
     if flags & 8 != 0 {
         visit.duplicate_of = Some(DocId(reader.u64()?));
     }
+    visit.is_sitemap = flags & 64 != 0;
     visit.links = reader.narrow()?;
     if flags & 32 != 0 {
         visit.links_left_out = reader.narrow()?;
@@ -138,6 +140,7 @@ mod tests {
             let visit = Visit {
                 links: 10,
                 links_left_out,
+                is_sitemap: links_left_out == 1,
                 archive: Some(ArchivePosition::default()),
                 ..Visit::without_answer(7, Outcome::Fetched)
             };

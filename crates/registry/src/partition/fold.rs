@@ -239,9 +239,13 @@ impl Partition {
                 match (slot.state(), verdict) {
                     (State::Excluded, Verdict::Crawl { priority }) => {
                         let record = slot.record();
-                        if record.is_liftable() {
+                        if record.is_liftable() || is_wanted_as_sitemap(op, &record) {
                             self.lift(op, record, priority)?;
                         }
+                    }
+                    (State::Due, Verdict::Crawl { .. }) if op.finding.kind == LinkKind::Sitemap => {
+                        let record = slot.record();
+                        self.become_sitemap(op, record, moved)?;
                     }
                     (State::Due, _) if moved => {
                         let record = slot.record();
@@ -377,6 +381,21 @@ impl Partition {
         self.enqueue(op.doc, host, lifted)
     }
 
+    /// A due URL that a page links to is named as a sitemap, too: from now on it is asked for as one.
+    fn become_sitemap(&mut self, op: &Op<'_>, record: Record, moved: bool) -> Result<()> {
+        let (_, first) = self.texts.read(record.text, op.doc)?;
+        let mut record = record;
+        if first.kind != LinkKind::Sitemap && !first.kind.is_seed() {
+            record.text = self.texts.append(op.url, op.finding)?;
+            self.sieve.insert(op.doc, &record);
+        }
+        if moved {
+            self.raise(op, record)
+        } else {
+            Ok(())
+        }
+    }
+
     /// Its class is another one now.
     pub(super) fn raise(&mut self, op: &Op<'_>, record: Record) -> Result<()> {
         match self.in_flight.get_mut(&op.doc) {
@@ -429,6 +448,11 @@ impl Partition {
         }
         Ok(())
     }
+}
+
+/// A page linked to it, and its type was not wanted of a page.
+fn is_wanted_as_sitemap(op: &Op<'_>, record: &Record) -> bool {
+    op.finding.kind == LinkKind::Sitemap && record.reason == Reason::ContentType as u8
 }
 
 /// The host that a URL names.

@@ -176,6 +176,17 @@ impl ModelPartition {
                     known.state = State::Excluded;
                     known.reason = Some(reason);
                 }
+                Verdict::Crawl { .. }
+                    if known.state == State::Due
+                        && link.kind == LinkKind::Sitemap
+                        && known.kind != LinkKind::Sitemap
+                        && !known.kind.is_seed() =>
+                {
+                    known.kind = link.kind;
+                    known.depth = link.depth;
+                    known.hops = link.hops;
+                    known.from = links.from();
+                }
                 Verdict::Exclude(reason) if known.reason == Some(Reason::NoFollow) => {
                     known.reason = Some(reason);
                 }
