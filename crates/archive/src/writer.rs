@@ -123,6 +123,11 @@ impl WarcWriter {
         };
         open.warc.sync()?;
         open.part.flush()?;
+        tracing::info!(
+            file = open.name,
+            bytes = open.warc.len(),
+            "WARC file closed"
+        );
         let part = self.places.part(&open.name);
         close_index(&part, &self.places.sorted(&open.name))?;
         self.next_number = open.number + 1;

@@ -127,6 +127,13 @@ impl Asker {
         Ok(asker)
     }
 
+    /// For how long the host is left alone from now on.
+    pub(crate) fn rest_ms(&self) -> u64 {
+        self.pulse
+            .not_before_ms
+            .saturating_sub(self.shared.now_ms())
+    }
+
     pub(crate) fn must_wait(&self) -> bool {
         self.pulse.not_before_ms > self.shared.now_ms()
     }
@@ -152,6 +159,8 @@ impl Asker {
                 Ok(resolved) => Some(resolved),
                 Err(error) => {
                     self.no_answer(&error, crawl_delay_ms, 0);
+                    tracing::debug!(%url, %error, "its host's name was not resolved");
+                    self.tell_trouble(url);
                     return Err(error);
                 }
             },
@@ -231,7 +240,35 @@ impl Asker {
                 self.no_answer(error, crawl_delay_ms, took_ms);
             }
         }
+        match &result {
+            Ok(answer) => tracing::debug!(
+                %url,
+                status = answer.response.status(),
+                bytes = answer.response.wire_bytes,
+                took_ms,
+                address = answer.peer.map(tracing::field::display),
+                "answered"
+            ),
+            Err(error) => tracing::debug!(%url, %error, took_ms, "no answer"),
+        }
+        self.tell_trouble(url);
         result.map(Asked::Answer)
+    }
+
+    /// For the log, if the host fails.
+    fn tell_trouble(&self, url: &CanonicalUrl) {
+        if let Some(trouble) = self.pulse.trouble
+            && !self.blameless
+        {
+            tracing::info!(
+                host = url.host(),
+                reason = trouble.name(),
+                tries = self.pulse.failures,
+                rest_ms = self.rest_ms(),
+                given_up = self.pulse.given_up_by != 0,
+                "the host fails and rests"
+            );
+        }
     }
 
     pub(crate) fn delays(&self, crawl_ms: Option<u64>) -> Delays {

@@ -51,6 +51,8 @@ impl Network {
         }
         state.silent.clear();
         if let Some(down) = state.down.take() {
+            let gone_ms = now_ms.saturating_sub(down.since_ms);
+            tracing::warn!(gone_ms, "the network is back");
             state.gone_ms += now_ms.saturating_sub(down.since_ms);
         }
     }
@@ -69,6 +71,10 @@ impl Network {
         if state.silent.len() < most {
             return false;
         }
+        tracing::warn!(
+            hosts = state.silent.len(),
+            "no network: these hosts stopped answering, and no other answered since"
+        );
         state.outages += 1;
         state.down = Some(Down {
             since_ms: now_ms,

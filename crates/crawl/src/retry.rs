@@ -61,6 +61,11 @@ impl Retry {
         let hand_over = |partition: PartitionId, urls: &mut Vec<String>| {
             if !urls.is_empty() {
                 metrics.add(&metrics.retried, urls.len() as u64);
+                tracing::info!(
+                    partition = partition.0,
+                    urls = urls.len(),
+                    "what failed is asked for again"
+                );
                 let urls = std::mem::take(urls);
                 hand.over(partition, Entry::Again { urls });
             }

@@ -303,6 +303,13 @@ impl Visitor {
         };
         let sitemaps = robots.sitemaps().to_vec();
         let rules = Rc::new(Rules::new(robots));
+        tracing::debug!(
+            origin,
+            status = answer.response.status(),
+            crawl_delay_ms = rules.crawl_delay_ms,
+            sitemaps = sitemaps.len(),
+            "robots.txt read"
+        );
         // The delay that it asks for already holds for what comes after it.
         if let Some(delay_ms) = rules.crawl_delay_ms {
             let pulse = &mut self.asker.pulse;
@@ -343,6 +350,12 @@ impl Visitor {
             self.asker.pulse.failing_since_ms = reading.failing_since_ms;
             self.asker.back_off(Reason::RobotsUnreachable);
         }
+        tracing::info!(
+            origin,
+            tries = self.asker.pulse.failures,
+            rest_ms = self.asker.rest_ms(),
+            "robots.txt cannot be read, so nothing is fetched there"
+        );
         reading.attempts = self.asker.pulse.failures;
         reading.failing_since_ms = self.asker.pulse.failing_since_ms;
         reading.hops = 0;

@@ -52,11 +52,18 @@ pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn, seat: Seat)
         shared: Arc::clone(&shared),
         turn,
     };
+    tracing::debug!(host = visitor.turn.name, "turn begins");
     if let Err(error) = visitor.work().await {
         shared.fail(error.into());
     }
     let asker = &mut visitor.asker;
     asker.end();
+    tracing::debug!(
+        host = visitor.turn.name,
+        asked = visitor.asked,
+        rest_ms = asker.rest_ms(),
+        "turn ends"
+    );
     if let Some(connection) = asker.connection.take() {
         let stay_ms = shared.politeness.keep_alive_ms();
         worker
@@ -169,6 +176,7 @@ impl Visitor {
             due.kind = LinkKind::Sitemap;
         }
         if !rules.robots.allows(url.path_and_query()) {
+            tracing::debug!(%url, "robots.txt forbids it");
             self.settle(due, Outcome::Excluded(Reason::Robots)).await;
             return Next::Go;
         }

@@ -70,6 +70,12 @@ impl Watcher {
             ..report(&self.shared, &stats, left, &archive, seconds, cpu_seconds)
         };
         save(&self.dir, &report)?;
+        tracing::info!(
+            stopped_by = report.stopped_by,
+            pages = report.pages_this_run,
+            requests = report.requests_this_run,
+            "the crawl has ended"
+        );
         Ok(report)
     }
 

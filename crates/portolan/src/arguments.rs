@@ -126,6 +126,12 @@ pub(crate) struct CrawlArguments {
     /// No progress and no report
     #[arg(long)]
     pub(crate) quiet: bool,
+    /// Say more: hosts that fail, robots.txt that cannot be read, retries, checkpoints. -vv: every turn and every request, too
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Say it in this file, which grows, and not on the terminal: as with -v, or as with -vv if that is given
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -142,8 +148,16 @@ pub(crate) enum ScopeArgument {
 
 /// How far a crawl is; works while it runs.
 #[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan status crawl\n  \
+    portolan status crawl --watch             # again every 2 s until the crawl has ended\n  \
+    portolan status crawl --watch 30s --json  # one JSON object a line")]
 pub(crate) struct StatusArguments {
+    /// The crawl's directory
     pub(crate) dir: PathBuf,
+    /// Look again after this time, until the crawl has ended [default: 2s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, num_args = 0..=1, default_missing_value = "2s")]
+    pub(crate) watch: Option<Duration>,
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,7 +1,7 @@
 //! The `portolan` binary: what the user typed becomes what the rooms need.
 //!
 //! Layout: `arguments`, `arguments_bench` and `arguments_graph` (the command line), `commands/` (one file for each command), `terminal`
-//! (progress and figures for people), `output` (what is said, and where), `failure` (one sentence and an exit code), `memory` (what
+//! (progress and figures for people), `output` (what is said, and where), `failure` (one sentence and an exit code), `log` (what -v tells), `memory` (what
 //! the allocator is told).
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
@@ -12,6 +12,7 @@ mod arguments_bench;
 mod arguments_graph;
 mod commands;
 mod failure;
+mod log;
 mod memory;
 mod output;
 mod plain;

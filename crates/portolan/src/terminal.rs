@@ -1,7 +1,7 @@
 //! What a person sees while a crawl runs: one live line on a terminal, a plain line now and then in
 //! a pipe, nothing when asked to be quiet. `line` (what fits), `pace` (how fast, how long still).
 
-mod line;
+pub(crate) mod line;
 mod pace;
 
 use std::io::IsTerminal;

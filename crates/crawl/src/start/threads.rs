@@ -125,6 +125,16 @@ impl Books {
                 judging::run(&shared, judge, self.judging, self.retry)
             })?;
         }
+        tracing::info!(
+            dir = %self.dir.display(),
+            resumed = checked.resumed,
+            workers = workers.threads.len(),
+            partitions = shared.division.partitions(),
+            "the crawl begins"
+        );
+        for sentence in self.archive.recovered.sentences() {
+            tracing::info!("{sentence}");
+        }
         let watcher = Watcher {
             shared: Arc::clone(&shared),
             gauges: workers.gauges.clone(),

@@ -15,6 +15,7 @@ use signal_hook::iterator::Signals;
 
 use crate::arguments::{CrawlArguments, ScopeArgument};
 use crate::failure::{EXIT_WAITING, Failure};
+use crate::log;
 use crate::output::{say, sayln};
 use crate::terminal::Display;
 
@@ -28,6 +29,7 @@ const SEEDS_FILE_MAX_BYTES: u64 = 1 << 30;
 
 pub(crate) fn run(arguments: Box<CrawlArguments>) -> Result<ExitCode, Failure> {
     let (json, quiet) = (arguments.json, arguments.quiet);
+    log::begin(arguments.verbose, arguments.log.as_deref())?;
     let plan = plan(arguments)?;
     let dir = plan.dir.clone();
     let display = Display::new(quiet);

@@ -1,7 +1,8 @@
 //! `portolan status`: how far a crawl is, also while it runs.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use portolan_crawl::Crawl;
 use portolan_crawl::report::{bytes, copies, counted, sitemaps, thousands};
@@ -11,8 +12,71 @@ use serde_json::json;
 use super::inspect;
 use crate::arguments::StatusArguments;
 use crate::failure::Failure;
+use crate::output::field;
+use crate::terminal::line::clipped;
+
+/// Looking is work: it reads what the crawl has written.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
+    let Some(every) = arguments.watch else {
+        look(arguments, &mut inspect::lines())?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let in_place = std::io::stdout().is_terminal() && !arguments.json;
+    let mut drawn_rows = 0;
+    let mut before: Option<(u64, Instant)> = None;
+    loop {
+        let mut text = Vec::new();
+        let (pages, running) = look(arguments, &mut text)?;
+        let now = Instant::now();
+        if let Some((pages_before, then)) = before
+            && !arguments.json
+        {
+            let (more, seconds) = (
+                pages.saturating_sub(pages_before),
+                (now - then).as_secs_f64(),
+            );
+            let (more, rate) = (counted(more, "document"), more as f64 / seconds);
+            writeln!(text, "  {more} since the last look, {rate:.1} a second.")?;
+        }
+        before = Some((pages, now));
+        if in_place {
+            drawn_rows = draw(&text, drawn_rows)?;
+        } else {
+            let mut out = inspect::lines();
+            out.write_all(&text)?;
+        }
+        if !running {
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::thread::sleep(every.max(LEAST_PAUSE));
+    }
+}
+
+/// Draws lines in place of the `above` rows that were drawn before; returns how many there are now. None is wider than the
+/// terminal, and there are fewer than it has rows.
+fn draw(text: &[u8], above: usize) -> Result<usize, Failure> {
+    let size = terminal_size::terminal_size();
+    let (columns, rows) = size.map_or((80, 24), |(w, h)| (usize::from(w.0), usize::from(h.0)));
+    let text = String::from_utf8_lossy(text);
+    let lines: Vec<&str> = text.lines().take(rows.saturating_sub(1)).collect();
+    let mut out = match above {
+        0 => String::new(),
+        above => format!("\x1b[{above}A\r\x1b[J"),
+    };
+    for line in &lines {
+        out.push_str(&clipped(&field(line).to_string(), columns));
+        out.push('\n');
+    }
+    let mut stdout = std::io::stdout();
+    stdout.write_all(out.as_bytes())?;
+    stdout.flush()?;
+    Ok(lines.len())
+}
+
+/// Writes how things stand. Returns the documents archived, and whether the crawl is running.
+fn look(arguments: &StatusArguments, out: &mut impl Write) -> Result<(u64, bool), Failure> {
     let snapshot = inspect::open(&arguments.dir)?;
     let stats = snapshot.stats();
     let (mut hosts, mut hosts_failing, mut urls_waiting) = (0, 0, 0);
@@ -29,7 +93,6 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
         .map(|&reason| (reason, stats.by_reason(reason)))
         .filter(|(_, count)| *count > 0)
         .collect();
-    let mut out = inspect::lines();
     if arguments.json {
         let reasons: serde_json::Map<String, serde_json::Value> = reasons
             .iter()
@@ -57,8 +120,8 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
             "judged_out": stats.judged_out,
             "reasons": reasons,
         });
-        inspect::write_json(&mut out, &value)?;
-        return Ok(ExitCode::SUCCESS);
+        inspect::write_json(out, &value)?;
+        return Ok((stats.pages, running));
     }
     let state = match (running, stats.due) {
         (true, _) => "is running",
@@ -111,5 +174,5 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
             reason.sentence()
         )?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok((stats.pages, running))
 }

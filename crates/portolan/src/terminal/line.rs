@@ -100,7 +100,7 @@ impl Line {
 }
 
 /// The beginning of a text that takes `columns` at most, with a mark where it is cut.
-fn clipped(text: &str, columns: usize) -> String {
+pub(crate) fn clipped(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }

@@ -487,6 +487,7 @@ impl Partition {
     }
 
     fn install_commit(&mut self, seq: u64) {
+        tracing::info!(partition = self.id.0, entry = seq, "checkpoint written");
         self.upkeep.durable.note_checkpoint(self.id, seq);
     }
 }
