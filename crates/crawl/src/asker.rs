@@ -371,7 +371,7 @@ impl Asker {
     }
 }
 
-fn origin_of(url: &CanonicalUrl) -> Origin {
+pub(crate) fn origin_of(url: &CanonicalUrl) -> Origin {
     let scheme = if url.is_https() {
         Scheme::Https
     } else {

@@ -16,7 +16,9 @@ use crate::crawl::{ARCHIVE_DIR, Crawl, REGISTRY_DIR, SEEN_DIR};
 use crate::directory::{SEEDS_FILE, SETTINGS_FILE, archive_id, remembered_seeds};
 use crate::division;
 use crate::error::CrawlError;
+use crate::judging::{JUDGED_FILE, Judged};
 use crate::named::{NAMED_FILE, Named};
+use crate::pauses::PAUSES_FILE;
 use crate::secret::{self, SECRET_FILE};
 use crate::settings::Settings;
 
@@ -123,6 +125,7 @@ pub fn check(dir: &Path, told: &mut dyn FnMut(CheckedKind)) -> Result<(), CrawlE
     told(warcs);
     told(indexes);
     told(check_payloads(dir, registry.closed)?);
+    told(check_pauses(dir, &registry));
     Ok(())
 }
 
@@ -165,6 +168,10 @@ fn check_settings(dir: &Path) -> (CheckedKind, Option<Settings>) {
     kind.look(&dir.join(SEEDS_FILE), remembered_seeds(dir));
     kind.look(&dir.join(NAMED_FILE), Named::read(dir));
     kind.look(&dir.join(SECRET_FILE), secret::read(dir));
+    let judged = dir.join(JUDGED_FILE);
+    if judged.exists() {
+        kind.look(&judged, Judged::read(dir));
+    }
     if let Some(settings) = &settings {
         for (file, looked) in division::check(settings, dir) {
             kind.look(&file, looked);
@@ -269,6 +276,13 @@ fn check_payloads(dir: &Path, closed: bool) -> Result<CheckedKind, CrawlError> {
         "Copies of some payloads are stored in full once more; nothing is lost.",
     );
     let dir = dir.join(SEEN_DIR);
+    // Whoever ends in order leaves both.
+    for path in [dir.clone(), dir.join("MANIFEST")] {
+        if closed && !path.exists() {
+            kind.find(&path, 0, "it is missing");
+            return Ok(kind);
+        }
+    }
     if !dir.is_dir() {
         return Ok(kind);
     }
@@ -282,6 +296,25 @@ fn check_payloads(dir: &Path, closed: bool) -> Result<CheckedKind, CrawlError> {
         kind.torn_bytes = 0;
     }
     Ok(kind)
+}
+
+/// The file is made before anything is asked of any host.
+fn check_pauses(dir: &Path, registry: &RegistryCheck) -> CheckedKind {
+    let mut kind = CheckedKind::of(
+        PAUSES_FILE,
+        "hosts that asked to be left alone",
+        "Some hosts may be asked sooner than they wished. Going on with the crawl makes the file anew.",
+    );
+    let path = dir.join(PAUSES_FILE);
+    let archived = registry.archive_files.as_ref();
+    if path.exists() {
+        kind.count(&path);
+    } else if registry.closed && registry.crawl_id.is_some()
+        || archived.is_some_and(|files| !files.is_empty())
+    {
+        kind.find(&path, 0, "the file is missing");
+    }
+    kind
 }
 
 /// What is wrong with an index, in words.

@@ -9,7 +9,7 @@
 //! (addresses and hosts, shared by all workers), `network` (is it they or we?), `pools` (who may be at work, and who waits), `parking` (idle
 //! connections), `machine` (how many of them), `budget` (when to stop),
 //! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from),
-//! `archived` (what is stored of a URL), `check` (is all as it was written), `bench` (parts of the way alone, to be measured).
+//! `archived` (what is stored of a URL), `preview` (what would be done with one), `check` (is all as it was written), `bench` (parts of the way alone, to be measured).
 
 mod access;
 mod address;
@@ -44,6 +44,7 @@ mod parking;
 mod pauses;
 mod politeness;
 mod pools;
+mod preview;
 mod promise;
 mod recovery;
 pub mod report;
@@ -70,6 +71,9 @@ pub use error::CrawlError;
 pub use machine::TooFewFiles;
 pub use machine::{memory_bytes, raise_open_files};
 pub use metrics::{Progress, peak_rss_bytes, process_cpu_seconds, thread_cpu_ns};
+pub use preview::{
+    AnswerPreview, LinkPreview, NotAnswered, Preview, RobotsDecision, RobotsPreview, preview,
+};
 pub use recovery::Recovered;
 pub use report::Report;
 pub use retry::Retry;

@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::CrawlError;
 
-const PAUSES_FILE: &str = "pauses";
+pub(crate) const PAUSES_FILE: &str = "pauses";
 const NEW_FILE: &str = "pauses.new";
 const RECORD_BYTES: usize = 32;
 
@@ -98,6 +98,27 @@ impl Pauses {
             dirty: AtomicBool::new(false),
         };
         Ok((pauses, resting))
+    }
+
+    /// For who leaves nothing behind: what is noted is forgotten.
+    pub(crate) fn forgotten(clock: Arc<dyn Clock>) -> Result<Self, CrawlError> {
+        let path = PathBuf::from("/dev/null");
+        let file = OpenOptions::new().write(true).open(&path);
+        let file = file.map_err(|source| CrawlError::File {
+            path: path.clone(),
+            source,
+        })?;
+        Ok(Self {
+            dir: path,
+            apart_ms: apart_ms(&*clock),
+            clock,
+            book: Mutex::new(Book {
+                file,
+                records: 0,
+                most_records: u64::MAX,
+            }),
+            dirty: AtomicBool::new(false),
+        })
     }
 
     /// The host is to be left alone for `pause_ms` from now on: known from here on to whoever starts

@@ -402,7 +402,7 @@ impl Rules {
 
 /// A robots.txt as far as it is read, without a last line that a bound cut. `None` if it broke off: it was
 /// shorter than promised, or its encoding has no end.
-fn whole_lines(response: &Response) -> Option<Cow<'_, [u8]>> {
+pub(crate) fn whole_lines(response: &Response) -> Option<Cow<'_, [u8]>> {
     if let Some(Truncation::Disconnect | Truncation::Time) = response.truncated {
         return None;
     }
@@ -424,7 +424,7 @@ fn whole_lines(response: &Response) -> Option<Cow<'_, [u8]>> {
 
 /// Of a robots.txt only so much is read; the rest doesn't count.
 #[derive(Default)]
-struct FirstBytes {
+pub(crate) struct FirstBytes {
     bytes: usize,
 }
 

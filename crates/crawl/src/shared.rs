@@ -4,19 +4,21 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
-use portolan_model::{Canonicalizer, Clock, HostId, Identities, PartitionId, Ranker};
+use portolan_model::{CanonicalUrl, Canonicalizer, Clock, HostId, Identities, PartitionId, Ranker};
 use portolan_net::{Connector, Mapping, NetError, Origin, Resolved};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::access::Access;
 use crate::admission::Admission;
+use crate::assembly;
 use crate::budget::{Budget, StoppedBy};
 use crate::commit::Finished;
 use crate::division::Division;
 use crate::error::CrawlError;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
+use crate::named::Named;
 use crate::neighbour::Neighbours;
 use crate::network::Network;
 use crate::pauses::Pauses;
@@ -77,6 +79,48 @@ pub(crate) const UNFOLDED_KIB: usize = 4 * 1024;
 pub(crate) const LARGE_BODIES: usize = 8;
 
 impl Shared {
+    /// For one look at the Web, without a directory: nothing is logged, and no pause is written down.
+    pub(crate) fn alone(
+        settings: Settings,
+        seeds: &[CanonicalUrl],
+        named: &Named,
+        mapping: Arc<Mapping>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, CrawlError> {
+        let (finished, _nobody) = mpsc::channel(1);
+        let (politeness, outages) = (settings.politeness.clone(), settings.outages.clone());
+        Ok(Self {
+            ids: Identities::PUBLIC,
+            division: Arc::new(Division::by_hash(1)),
+            ranker: assembly::ranker(&settings, None)?,
+            scope: RwLock::new(assembly::scope(&settings, seeds)?),
+            access: Access::new(&settings)?,
+            politeness: Politeness::new(politeness, outages, 0),
+            gate: Gate::new(0),
+            network: Network::default(),
+            pauses: Pauses::forgotten(Arc::clone(&clock))?,
+            neighbours: Neighbours::of(1).0,
+            budget: Budget::new(0),
+            metrics: Metrics::default(),
+            mapping,
+            connector: assembly::connector(&settings)?.with_named_hosts(named.hosts()),
+            finished,
+            room: Arc::new(Semaphore::new(ROOM_KIB)),
+            unfolded: Semaphore::new(UNFOLDED_KIB),
+            large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
+            commit_now: Notify::new(),
+            closing: Notify::new(),
+            outstanding: AtomicU64::new(0),
+            folded: AtomicU64::new(0),
+            judging: AtomicBool::new(false),
+            judged_before: (0, 0),
+            run_ms: 0,
+            failure: Mutex::new(None),
+            settings,
+            clock,
+        })
+    }
+
     /// Something failed that the crawl cannot go on without: everything stops, the first failure
     /// is kept for the report.
     pub(crate) fn fail(&self, error: CrawlError) {

@@ -175,7 +175,10 @@ fn close(
         mut logs,
     } = books;
     let archive = warc.finish()?;
-    seen.flush()?;
+    match in_order {
+        true => seen.close()?,
+        false => seen.flush()?,
+    }
     logs.sync()?;
     let mut stats = Stats::default();
     let mut left = Left::default();

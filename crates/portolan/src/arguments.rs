@@ -32,6 +32,19 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Crawl(Box<CrawlArguments>),
+    #[command(
+        mut_arg("out", |arg| arg.hide(true)),
+        mut_arg("seeds_file", |arg| arg.hide(true)),
+        mut_arg("max_pages", |arg| arg.hide(true)),
+        mut_arg("time_limit", |arg| arg.hide(true)),
+        mut_arg("wait", |arg| arg.hide(true)),
+        mut_arg("retry_failed", |arg| arg.hide(true)),
+        mut_arg("connections", |arg| arg.hide(true)),
+        mut_arg("quiet", |arg| arg.hide(true)),
+        mut_arg("seeds", |arg| arg.value_name("URL").required(true).num_args(1).help("The URL")),
+        mut_arg("json", |arg| arg.help("Print one JSON object"))
+    )]
+    Fetch(Box<FetchArguments>),
     Status(StatusArguments),
     Urls(UrlsArguments),
     Why(WhyArguments),
@@ -132,6 +145,26 @@ pub(crate) struct CrawlArguments {
     /// Say it in this file, which grows, and not on the terminal: as with -v, or as with -vv if that is given
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
+}
+
+/// Show what a crawl would do with one URL: what robots.txt says, the answer's head, its charset, its links and what would
+/// become of each. Nothing is written to disk, and nothing else is fetched.
+#[derive(Args)]
+#[command(
+    override_usage = "portolan fetch [OPTIONS] <URL>",
+    after_help = "Examples:\n  \
+    portolan fetch https://example.org/\n  \
+    portolan fetch https://example.org/docs/ --scope prefix --exclude '/old/' --json\n  \
+    portolan fetch https://example.org/private --anyway\n\n\
+    It takes the options of 'portolan crawl' that say how to fetch and what to follow; the URL is the seed.\n\n\
+    Exit code: 0 if a crawl would keep the answer or follow it, 1 if not."
+)]
+pub(crate) struct FetchArguments {
+    #[command(flatten)]
+    pub(crate) crawl: CrawlArguments,
+    /// Ask even if robots.txt forbids it, for your own servers
+    #[arg(long)]
+    pub(crate) anyway: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

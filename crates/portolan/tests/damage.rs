@@ -30,13 +30,17 @@ struct Excuse {
     ended: bool,
 }
 
-const EXCUSES: [Excuse; 6] = [
+const EXCUSES: [Excuse; 8] = [
     // Without a checkpoint all is made again from the log, where that is whole.
     excuse("manifest", &[Damage::Remove], true),
     // The end of a log that nothing says was ever longer: what a crash leaves.
     excuse("log", &[Damage::Flip, Damage::Cut], false),
     // What a crash leaves of it; it is no record of truth.
     excuse("text", &[Damage::Flip, Damage::Cut], false),
+    // Without it all URLs are judged again.
+    excuse("judged", &[Damage::Remove], true),
+    // The list of what the table of payloads holds is there for certain only after an end in order.
+    excuse("MANIFEST", &[Damage::Remove], false),
     // Of a crawl that was cut off there is no merged index, or an old one; and others are made when it goes on.
     excuse(
         "index.cdxj",
@@ -98,6 +102,32 @@ fn damage_to_a_crawl_that_was_killed() {
     signal(child.id(), "KILL");
     assert_eq!(finish(child, begun).code, None, "killed, not ended");
     damage_everything(&site, false);
+}
+
+/// Small files that hold little or nothing: the table of payloads before its first run, and a list of pauses without any.
+#[test]
+fn emptied_and_removed_files_are_told() {
+    let site = Site::serve(WebSpec::small().with_hosts(1).with_pages_per_host(5));
+    run(&mut site.crawl()).succeeded();
+    assert_eq!(check(&site.out()).0, Some(0));
+    let text = site.out().join("seen/text");
+    let bytes = fs::read(&text).expect("a table");
+    assert!(!bytes.is_empty());
+    fs::write(&text, b"").expect("emptied");
+    let (code, said) = check(&site.out());
+    assert!(code == Some(1) && said.contains("seen/text"), "{said}");
+    fs::write(&text, bytes).expect("put back");
+    fs::remove_file(site.out().join("pauses")).expect("removed");
+    let (code, said) = check(&site.out());
+    let told = said.contains("pauses") && said.contains("the file is missing");
+    assert!(code == Some(1) && told, "{said}");
+    run(&mut site.resume()).succeeded();
+    // A table that no manifest names is what a crash leaves: a start removes it.
+    let stray = site.out().join("registry/p00/known-99999999.tbl");
+    fs::write(&stray, b"half a table").expect("written");
+    run(&mut site.resume()).succeeded();
+    assert!(!stray.exists());
+    assert_eq!(check(&site.out()).0, Some(0));
 }
 
 fn damage_everything(site: &Site, ended: bool) {

@@ -46,8 +46,9 @@ pub fn check_seen(dir: &Path) -> Result<SeenCheck, ArchiveError> {
         }
     }
     if let Some(length) = text_bytes {
-        if length < manifest.text_length {
-            let what = format!("it ends {} bytes early", manifest.text_length - length);
+        let wanted = manifest.text_length.max(manifest.closed_length);
+        if length < wanted {
+            let what = format!("it ends {} bytes early", wanted - length);
             check.find(&text, length, &what);
         } else {
             check.text(&text, length)?;

@@ -11,12 +11,14 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 const NAME: &str = "MANIFEST";
-const FIRST_LINE: &str = "portolan content-seen 1";
+const FIRST_LINE: &str = "portolan content-seen 2";
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Manifest {
     /// Bytes of the text whose entries are in the runs.
     pub text_length: u64,
+    /// Bytes that the text had when the table was last closed in order.
+    pub closed_length: u64,
     /// Number for the next run's name.
     pub next_run: u64,
     /// Oldest first.
@@ -53,8 +55,8 @@ impl Manifest {
 
     fn text(&self) -> String {
         let mut text = format!(
-            "{FIRST_LINE}\ntext {}\nnext {}\n",
-            self.text_length, self.next_run
+            "{FIRST_LINE}\ntext {}\nclosed {}\nnext {}\n",
+            self.text_length, self.closed_length, self.next_run
         );
         for run in &self.runs {
             let _ = writeln!(
@@ -81,6 +83,7 @@ impl Manifest {
         }
         let mut manifest = Self {
             text_length: lines.next()?.strip_prefix("text ")?.parse().ok()?,
+            closed_length: lines.next()?.strip_prefix("closed ")?.parse().ok()?,
             next_run: lines.next()?.strip_prefix("next ")?.parse().ok()?,
             runs: Vec::new(),
         };
@@ -109,6 +112,7 @@ mod tests {
     fn every_damage_is_seen() {
         let manifest = Manifest {
             text_length: 77,
+            closed_length: 99,
             next_run: 3,
             runs: vec![RunMeta {
                 name: "run-2".to_owned(),

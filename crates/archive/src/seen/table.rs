@@ -217,6 +217,13 @@ impl ContentSeen {
         self.text.flush()
     }
 
+    /// Makes all of it durable, and writes down how much it is: what is missing later can be told.
+    pub fn close(mut self) -> Result<(), ArchiveError> {
+        self.text.sync()?;
+        self.manifest.closed_length = self.text.len();
+        self.store_manifest(self.manifest.text_length)
+    }
+
     /// Entries in RAM, and runs on disk.
     pub fn shape(&self) -> (usize, usize) {
         (self.newest.len(), self.runs.len())

@@ -213,7 +213,7 @@ impl Checked {
 }
 
 /// Is it an address, or a name that is always this machine's?
-fn is_address(host: &str) -> bool {
+pub(crate) fn is_address(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare.parse::<std::net::IpAddr>().is_ok() || bare == "localhost"
 }

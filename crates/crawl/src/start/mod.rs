@@ -7,5 +7,6 @@ mod checked;
 mod seeds;
 mod threads;
 
-pub(crate) use books::Books;
+pub(crate) use books::{Books, is_address};
 pub(crate) use checked::Checked;
+pub(crate) use seeds::{check_ports, parse_seeds};

@@ -10,7 +10,7 @@ use crate::error::CrawlError;
 use crate::settings::Settings;
 
 /// The seeds' canonical URLs, each once, in the order in which they were given.
-pub(super) fn parse_seeds(
+pub(crate) fn parse_seeds(
     canonicalizer: &Canonicalizer,
     seeds: &[Seed],
 ) -> Result<Vec<CanonicalUrl>, CrawlError> {
@@ -41,7 +41,7 @@ pub(super) fn parse_seeds(
 }
 
 /// A seed on a port that will not be asked is a mistake worth telling at once.
-pub(super) fn check_ports(settings: &Settings, seeds: &[CanonicalUrl]) -> Result<(), CrawlError> {
+pub(crate) fn check_ports(settings: &Settings, seeds: &[CanonicalUrl]) -> Result<(), CrawlError> {
     let scope = &settings.scope;
     for seed in seeds {
         let port = seed.port();

@@ -163,9 +163,7 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
             "no SEED given; name at least one URL to start from, as in 'portolan crawl https://example.org/'".into()
         }));
     }
-    apply(&arguments, &mut settings);
-    arguments.access.apply(&mut settings)?;
-    settings.check().map_err(Failure::usage)?;
+    apply_options(&arguments, &mut settings)?;
     let retry = match &arguments.retry_failed {
         Some(reasons) => {
             let retry = Retry::named(reasons.iter().map(String::as_str));
@@ -226,7 +224,16 @@ pub(crate) fn read_settings(file: Option<&Path>, begun: Settings) -> Result<Sett
         .map_err(|e| Failure::usage(e.in_file(&format!("--config {}", file.display()))))
 }
 
-/// Options win over the file.
+/// Options win over the file; what comes of both is sound.
+pub(crate) fn apply_options(
+    arguments: &CrawlArguments,
+    settings: &mut Settings,
+) -> Result<(), Failure> {
+    apply(arguments, settings);
+    arguments.access.apply(settings)?;
+    settings.check().map_err(Failure::usage)
+}
+
 fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
     if let Some(scope) = arguments.scope {
         settings.scope.scope = match scope {

@@ -16,6 +16,7 @@ mod config;
 mod crawl;
 mod demo;
 mod export;
+mod fetch;
 mod graph;
 mod graph_input;
 mod inspect;
@@ -44,6 +45,7 @@ use crate::failure::Failure;
 pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Crawl(arguments) => crawl::run(arguments),
+        Command::Fetch(arguments) => fetch::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Urls(arguments) => urls::run(&arguments),
         Command::Why(arguments) => why::run(&arguments),
