@@ -2,10 +2,12 @@
 //! excluded is judged by them before anything is asked for. The verdicts that differ go through the partitions' logs,
 //! so the registry stays a fold of its log, and a judging that was killed starts again and ends the same.
 //!
-//! Layout: `criteria` (what decides, and by what the registry was judged), `judge` (the verdict on one URL).
+//! Layout: `criteria` (what decides, and by what the registry was judged), `judge` (the verdict on one URL),
+//! `rescan` (links of archived pages that nobody looked for before).
 
 mod criteria;
 mod judge;
+mod rescan;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,6 +23,7 @@ use crate::admission::Admission;
 use crate::commit::Finished;
 use crate::crawl::REGISTRY_DIR;
 use crate::error::CrawlError;
+use crate::page::Workbench;
 use crate::retry::Retry;
 use crate::scope::Scope;
 use crate::settings::Settings;
@@ -29,6 +32,7 @@ use crate::shared::Shared;
 use criteria::Changes;
 pub(crate) use criteria::{Criteria, JUDGED_FILE, Judged};
 pub(crate) use judge::Judge;
+use rescan::Rescan;
 
 /// At most this many verdicts are one entry of a log.
 const VERDICTS_TOGETHER: usize = 500;
@@ -41,6 +45,7 @@ pub(crate) struct Judging {
     dir: PathBuf,
     criteria: Criteria,
     changes: Changes,
+    rescan: Option<Rescan>,
 }
 
 impl Judging {
@@ -56,10 +61,12 @@ impl Judging {
         let Some(changes) = Judged::changes(judged.as_ref(), &criteria) else {
             return Ok(None);
         };
+        let rescan = Rescan::wanted(judged.as_ref(), settings);
         if let Some(judged) = judged {
             judged.begin(dir)?;
         }
         Ok(Some(Self {
+            rescan,
             dir: dir.to_owned(),
             criteria,
             changes,
@@ -73,11 +80,21 @@ impl Judging {
 
     /// Judges all that is known, while no turn begins. Where the crawl is stopped before its end, the next run judges
     /// again.
-    fn run(&self, hand: &Hand<'_>, judge: &mut Judge<'_>) -> Result<(), CrawlError> {
+    fn run(
+        &self,
+        hand: &Hand<'_>,
+        judge: &mut Judge<'_>,
+        bench: &mut Workbench,
+    ) -> Result<(), CrawlError> {
         let shared = hand.shared;
+        let registry = self.dir.join(REGISTRY_DIR);
         for id in 0..shared.division.partitions() {
-            let snapshot = Snapshot::open_one(&self.dir.join(REGISTRY_DIR), shared.ids, id)?;
+            let snapshot = Snapshot::open_one(&registry, shared.ids, id)?;
             judge_partition(hand, &snapshot, PartitionId(id), judge)?;
+        }
+        if let Some(rescan) = self.rescan {
+            let snapshot = Snapshot::open(&registry, shared.ids)?;
+            rescan.run(hand, &self.dir, &snapshot, bench)?;
         }
         wait_until_folded(shared);
         if !shared.budget.is_stopping() {
@@ -104,7 +121,7 @@ pub(crate) fn roots(
 /// does not end before this does.
 pub(crate) fn run(
     shared: &Arc<Shared>,
-    (roots, admission): (HashMap<DocId, LinkKind>, Admission),
+    (roots, admission, mut bench): (HashMap<DocId, LinkKind>, Admission, Workbench),
     judging: Option<Judging>,
     retried: Option<(Retry, Snapshot)>,
 ) {
@@ -119,7 +136,7 @@ pub(crate) fn run(
     let work = || -> Result<(), CrawlError> {
         let hand = Hand::of(shared)?;
         if let Some(judging) = judging {
-            judging.run(&hand, &mut judge)?;
+            judging.run(&hand, &mut judge, &mut bench)?;
         }
         match retried {
             Some((retry, snapshot)) => retry.run(&hand, &snapshot, &mut judge),

@@ -68,6 +68,8 @@ pub(crate) struct Metrics {
     pub(crate) retried: AtomicU64,
     /// URLs that were judged again because settings changed.
     pub(crate) judged: AtomicU64,
+    /// Archived pages that were read again for that reason.
+    pub(crate) reread: AtomicU64,
     /// Requests that could not be made because this machine had no descriptor or port left.
     pub(crate) exhausted: AtomicU64,
     /// Turns that were put off because another host at the same address was asked.

@@ -16,7 +16,7 @@ use portolan_model::{
     CanonicalUrl, Canonicalizer, DocId, LinkKind, Outcome, PartitionId, Reason, Visit,
 };
 use portolan_net::{Decoder, Response};
-use portolan_registry::Due;
+use portolan_registry::{Due, UrlRecord};
 
 use crate::admission::{Admission, Page};
 use crate::answered::{Answered, Record};
@@ -179,7 +179,9 @@ impl Workbench {
                 directives |= Directives::from_header(value, &settings.identity.product);
             }
         }
-        let facts = metrics.sampled(Stage::Scan, || self.read(settings, fetched, mime, &body));
+        let facts = metrics.sampled(Stage::Scan, || {
+            self.read(settings, (fetched.url, fetched.due.kind), mime, &body)
+        });
         self.read_refresh(fetched.url, response);
         visit.links_left_out = self.raw.left_out();
         if settings.robots.meta {
@@ -222,6 +224,35 @@ impl Workbench {
         links
     }
 
+    /// The links of a document that is archived, as if it had come now.
+    pub(crate) fn links_of_archived(
+        &mut self,
+        shared: &Shared,
+        record: &UrlRecord,
+        (mime, mut directives): (Option<&MimeType>, Directives),
+        body: &[u8],
+    ) -> Option<PageLinks> {
+        let url = CanonicalUrl::from_canonical(record.url.clone()).ok()?;
+        let facts = self.read(&shared.settings, (&url, record.kind), mime, body);
+        directives |= facts.directives;
+        let base = facts
+            .base
+            .and_then(|href| self.admission.resolve(&url, &href));
+        let page = Page {
+            base: base.as_ref().unwrap_or(&url),
+            doc: record.doc,
+            host: record.host,
+            partition: PartitionId(record.partition),
+            depth: record.depth,
+            score: record.score,
+            charset: facts.charset.unwrap_or(UTF_8),
+            nofollow: shared.settings.robots.meta && directives.nofollow,
+            hops: record.hops,
+        };
+        let (raw, names) = (&self.raw, &mut self.names);
+        Some(self.admission.links(&shared.scope(), &page, raw, names))
+    }
+
     /// A `Refresh` header leads on as the META of that name does. It is older than the page's BASE.
     fn read_refresh(&mut self, url: &CanonicalUrl, response: &Response) {
         let Some(value) = response.header_url("refresh") else {
@@ -238,11 +269,11 @@ impl Workbench {
     fn read(
         &mut self,
         settings: &Settings,
-        fetched: &Fetched<'_>,
+        (url, found_as): (&CanonicalUrl, LinkKind),
         mime: Option<&MimeType>,
         body: &[u8],
     ) -> HtmlFacts {
-        let asked_as_sitemap = fetched.due.kind == LinkKind::Sitemap;
+        let asked_as_sitemap = found_as == LinkKind::Sitemap;
         let inflated;
         let (mime, body) = if asked_as_sitemap && is_gzip(body) {
             // sitemap.xml.gz is a gzip file, whatever the Content-Encoding; its Content-Type speaks of
@@ -259,7 +290,7 @@ impl Workbench {
         let raw = &mut self.raw;
         raw.clear(settings.content.max_links);
         match kind {
-            DocumentKind::Html => return self.html.read(raw, fetched.url, mime, body),
+            DocumentKind::Html => return self.html.read(raw, url, mime, body),
             DocumentKind::Sitemap if settings.robots.sitemaps => {
                 // As many as a sitemap may have, which is more than there are on any page.
                 raw.clear(SitemapLimits::default().max_entries);
@@ -282,7 +313,7 @@ impl Workbench {
                     max_links: usize::MAX,
                     ..FeedLimits::default()
                 };
-                parse_feed(body, fetched.url.as_str(), limits, &mut |link| {
+                parse_feed(body, url.as_str(), limits, &mut |link| {
                     raw.push(link.href, LinkKind::Feed, false);
                 });
             }

@@ -62,6 +62,8 @@ pub struct Report {
     pub judged: u64,
     pub judged_due: u64,
     pub judged_out: u64,
+    /// Of this run: archived documents that were read again for links that were not looked for before.
+    pub reread: u64,
     /// Documents archived in this run.
     pub pages_this_run: u64,
     /// Requests sent in this run, robots.txt included.
@@ -132,6 +134,13 @@ impl fmt::Display for Report {
         if self.judged > 0 {
             let (due, out) = (self.judged_due, self.judged_out);
             writeln!(f, "  {}", judged_sentence(self.judged, due, out))?;
+        }
+        if self.reread > 0 {
+            let pages = counted(self.reread, "archived document");
+            writeln!(
+                f,
+                "  {pages} read again for links that were not looked for before."
+            )?;
         }
         self.tell_outages(f)?;
         let files = counted(self.archive_files, "WARC file");

@@ -235,6 +235,7 @@ fn report(
         network_outages,
         network_gone_seconds: gone_ms as f64 / 1e3,
         judged: metrics.judged.load(Ordering::Relaxed),
+        reread: metrics.reread.load(Ordering::Relaxed),
         judged_due: stats.judged_due - shared.judged_before.0,
         judged_out: stats.judged_out - shared.judged_before.1,
         retried: metrics.retried.load(Ordering::Relaxed),

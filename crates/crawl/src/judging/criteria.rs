@@ -176,6 +176,17 @@ impl Judged {
     pub(crate) fn is_unfinished(&self) -> bool {
         self.unfinished
     }
+
+    /// Was a setting on when the URLs were judged?
+    pub(crate) fn was_on(&self, name: &str) -> bool {
+        self.criteria.settings.get(name) == Some(&toml::Value::Boolean(true))
+    }
+
+    /// The number that a setting had when the URLs were judged.
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        let value = self.criteria.settings.get(name)?.as_integer()?;
+        u64::try_from(value).ok()
+    }
 }
 
 impl Changes {
@@ -266,6 +277,8 @@ mod tests {
             Some(Changes::default())
         );
         assert!(judged.is_unfinished());
+        assert!(!judged.was_on("content.embeds") && judged.was_on("content.feeds"));
+        assert_eq!(judged.number("content.max_links"), Some(10_000));
         std::fs::write(dir.path().join(JUDGED_FILE), "").unwrap();
         let said = Judged::read(dir.path()).unwrap_err().to_string();
         assert!(said.contains("judged is empty"), "{said}");

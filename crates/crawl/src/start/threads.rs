@@ -119,7 +119,13 @@ impl Books {
         let judging_for = self.judging.as_ref().map(Judging::names);
         if judges {
             let roots = judging::roots(&self.ids, &checked.seeds, &self.roots);
-            let judge = (roots, shared.admission(canonicalizer));
+            let builder = RecordBuilder::new(
+                &checked.archive,
+                record_seed(shared.wall_ms(), u64::from(u8::MAX)),
+            )?;
+            let admission = shared.admission(canonicalizer.clone());
+            let bench = Workbench::new(&shared, canonicalizer, builder, NameDrop::shut());
+            let judge = (roots, admission, bench);
             let shared = Arc::clone(&shared);
             spawn("judge", move || {
                 judging::run(&shared, judge, self.judging, self.retry)
