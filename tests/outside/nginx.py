@@ -36,7 +36,7 @@ http {{
     server_names_hash_bucket_size 128;
     log_format witness escape=json '{{"host":"$http_host","method":"$request_method",'
         '"uri":"$request_uri","status":$status,"end":$msec,"seconds":$request_time,'
-        '"connection":$connection,"agent":"$http_user_agent"}}';
+        '"connection":$connection,"agent":"$http_user_agent","authorization":"$http_authorization"}}';
     access_log {folder}/access.log witness;
     keepalive_requests 100000;
     {http}
@@ -76,6 +76,7 @@ class Request:
         entry = json.loads(line)
         self.host, self.uri, self.status = entry["host"], entry["uri"], entry["status"]
         self.method, self.connection, self.agent = entry["method"], entry["connection"], entry["agent"]
+        self.authorization = entry["authorization"]
         self.end_ms = round(entry["end"] * 1000)
         self.start_ms = self.end_ms - round(entry["seconds"] * 1000)
 

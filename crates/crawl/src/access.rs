@@ -4,9 +4,14 @@
 //! A secret (a password, a token, a Cookie field) goes only to the hosts that its block matches, and there only to
 //! the schemes and ports that the block's `send_to` names.
 
+mod cookies;
+
+pub(crate) use cookies::Cookies;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use portolan_model::Clock;
 use portolan_net::{Field, Origin, basic_credentials};
 
 use crate::error::CrawlError;
@@ -23,6 +28,8 @@ pub(crate) struct HostAccess {
     pub(crate) user_agent: Option<String>,
     /// Whose group of robots.txt is ours.
     pub(crate) product: String,
+    /// Set-Cookie is obeyed.
+    pub(crate) keeps_cookies: bool,
     /// Sent with every request to the host.
     fields: Vec<Field>,
     /// Sent to some of its entrances only; of those with one name the first that may be sent.
@@ -41,6 +48,9 @@ pub(crate) struct Access {
     /// For hosts that no block matches.
     common: Arc<HostAccess>,
     blocks: Vec<Block>,
+    /// `None` where nobody wants any.
+    pub(crate) cookies: Option<Cookies>,
+    withholds_cookies: bool,
 }
 
 #[derive(Debug)]
@@ -54,13 +64,14 @@ struct Block {
 
 impl Access {
     /// Reads secrets from where the settings say; an error names the block.
-    pub(crate) fn new(settings: &Settings) -> Result<Self, CrawlError> {
+    pub(crate) fn new(settings: &Settings, wall_ms: u64) -> Result<Self, CrawlError> {
         let fields = settings.access.headers.iter();
         let common = HostAccess {
             delay_ms: settings.politeness.delay_ms,
             max_pages: settings.limits.max_pages_per_host,
             user_agent: None,
             product: settings.identity.product.clone(),
+            keeps_cookies: settings.access.keep_cookies,
             fields: fields.filter_map(|text| field(settings, text)).collect(),
             secrets: Vec::new(),
         };
@@ -70,7 +81,36 @@ impl Access {
             blocks: blocks
                 .map(|block| Block::new(settings, block))
                 .collect::<Result<_, _>>()?,
+            cookies: Cookies::new(settings, wall_ms)?,
+            withholds_cookies: settings.is_withheld("Cookie"),
         })
+    }
+
+    /// What goes along with a request to `host`, cookies included.
+    pub(crate) fn fields<'a>(
+        &self,
+        host: &'a HostAccess,
+        origin: &Origin,
+        path: &str,
+        clock: &dyn Clock,
+    ) -> Cow<'a, [Field]> {
+        let mut fields = host.fields(origin);
+        let cookies = self.cookies.as_ref();
+        if let Some(mut value) = cookies.and_then(|c| c.sent_to(origin, path, clock.wall_ms())) {
+            let all = fields.to_mut();
+            if let Some(at) = all
+                .iter()
+                .position(|f| f.name.eq_ignore_ascii_case("cookie"))
+            {
+                value = format!("{}; {value}", all.remove(at).value);
+            }
+            all.push(Field {
+                name: "Cookie".to_owned(),
+                value,
+                withheld: self.withholds_cookies,
+            });
+        }
+        fields
     }
 
     pub(crate) fn of(&self, host: &str) -> Arc<HostAccess> {
@@ -141,6 +181,7 @@ impl Block {
         let block = &self.settings;
         access.delay_ms = block.delay_ms.unwrap_or(access.delay_ms);
         access.max_pages = block.max_pages.unwrap_or(access.max_pages);
+        access.keeps_cookies = block.keep_cookies.unwrap_or(access.keeps_cookies);
         if let Some(agent) = &block.user_agent {
             access.user_agent = Some(agent.clone());
             access.product = product_of(agent).to_owned();
@@ -156,8 +197,8 @@ impl Block {
 }
 
 impl HostAccess {
-    /// What goes along with a request to this origin of the host.
-    pub(crate) fn fields(&self, origin: &Origin) -> Cow<'_, [Field]> {
+    /// What goes along with a request to this origin of the host, but for cookies.
+    fn fields(&self, origin: &Origin) -> Cow<'_, [Field]> {
         if self.secrets.is_empty() {
             return Cow::Borrowed(&self.fields);
         }
@@ -199,7 +240,7 @@ mod tests {
 
     fn access(text: &str) -> Access {
         let settings = Settings::with_overrides(text).expect("settings");
-        Access::new(&settings).expect("access")
+        Access::new(&settings, 0).expect("access")
     }
 
     fn sent(access: &Access, scheme: Scheme, host: &str, port: u16) -> String {
@@ -278,7 +319,7 @@ mod tests {
     fn mistakes_are_told_before_anything_is_asked_and_without_the_secret() {
         let wrong = |text: &str| match Settings::with_overrides(text) {
             Err(error) => error.to_string(),
-            Ok(settings) => Access::new(&settings).expect_err(text).to_string(),
+            Ok(settings) => Access::new(&settings, 0).expect_err(text).to_string(),
         };
         for (text, told) in [
             ("[[host]]\ndelay_ms = 3", "match"),

@@ -185,10 +185,12 @@ impl Asker {
             crawl_delay_ms,
         });
         let access = Arc::clone(&self.access);
+        let path = url.path_and_query();
+        let extra = shared.access.fields(&access, &origin, path, &*shared.clock);
         let request = Request {
             method,
             user_agent: access.user_agent.as_deref(),
-            extra: &access.fields(&origin),
+            extra: &extra,
             ..Request::get(url.path_and_query())
         };
         let mut heed = Heed {
@@ -227,6 +229,14 @@ impl Asker {
                     .metrics
                     .add(&shared.metrics.wire_bytes, answer.response.wire_bytes);
                 shared.network.answered(self.host, now_ms);
+                if let Some(cookies) = shared
+                    .access
+                    .cookies
+                    .as_ref()
+                    .filter(|_| access.keeps_cookies)
+                {
+                    cookies.set_by(&answer.response.head, &origin, path, shared.wall_ms());
+                }
                 let mood = mood_of(&answer.response.head, shared.wall_ms());
                 self.rest(now_ms, took_ms, crawl_delay_ms, mood);
             }

@@ -164,6 +164,9 @@ impl Archivist {
             self.seen.flush()?;
         }
         self.shared.pauses.sync()?;
+        if let Some(cookies) = &self.shared.access.cookies {
+            cookies.save(self.shared.wall_ms())?;
+        }
         // Whoever is in a log by a claim: the claim comes first.
         self.shared.division.make_durable()?;
         let finished = entries.len() as u64;

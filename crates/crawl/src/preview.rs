@@ -230,11 +230,12 @@ impl Looker {
         let access = self.shared.access.of(url.host());
         let resolved = self.shared.address_of(&origin).await?;
         let mut connection = self.shared.connector.connect(&origin, &resolved).await?;
+        let (path, clock) = (url.path_and_query(), &*self.shared.clock);
         let request = Request {
             method: Method::Get,
             user_agent: access.user_agent.as_deref(),
-            extra: &access.fields(&origin),
-            ..Request::get(url.path_and_query())
+            extra: &self.shared.access.fields(&access, &origin, path, clock),
+            ..Request::get(path)
         };
         let response = connection.fetch(&request, sink).await?;
         Ok((response, connection.peer()))

@@ -94,7 +94,7 @@ impl Shared {
             division: Arc::new(Division::by_hash(1)),
             ranker: assembly::ranker(&settings, None)?,
             scope: RwLock::new(assembly::scope(&settings, seeds)?),
-            access: Access::new(&settings)?,
+            access: Access::new(&settings, clock.wall_ms())?,
             politeness: Politeness::new(politeness, outages, 0),
             gate: Gate::new(0),
             network: Network::default(),

@@ -24,5 +24,5 @@ pub use partitioner::{FixedSiteHash, PageHash, Partitioner, SiteHash, UrlKey, ju
 pub use ports::service_of_port;
 pub use ranker::{Known, MAX_CLASS, Order, Ranker, SCORE_BITS, given_priority, plain_priority};
 pub use reason::Reason;
-pub use url::{CanonicalUrl, CanonicalUrlError, Canonicalizer};
+pub use url::{CanonicalUrl, CanonicalUrlError, Canonicalizer, is_public_suffix};
 pub use visit::{ArchivePosition, Outcome, Truncation, Visit};

@@ -14,7 +14,7 @@ mod href;
 mod parameters;
 mod surt;
 
-pub use canonical::CanonicalUrl;
+pub use canonical::{CanonicalUrl, is_public_suffix};
 pub use canonicalizer::{Canonicalizer, MAX_URL_BYTES};
 pub use error::CanonicalUrlError;
 pub use href::is_crawlable_href;

@@ -3,9 +3,10 @@
 //!
 //! Layout: `resolve` (host names to addresses, cached), `guard` (which addresses may be reached),
 //! `network` (blocks of addresses), `connect` (TCP and TLS), `proxy` (through whom), `tls` (whom we trust), `http` (requests
-//! and answers), `decode` (content encodings), `error` (why no answer came).
+//! and answers), `cookies` (what servers want to be told again), `decode` (content encodings), `error` (why no answer came).
 
 mod connect;
+mod cookies;
 mod decode;
 mod error;
 mod guard;
@@ -16,6 +17,7 @@ mod resolve;
 mod tls;
 
 pub use connect::Connector;
+pub use cookies::{CookieJar, NotCookies};
 pub use decode::{DecodeEnd, Decoder};
 pub use error::NetError;
 pub use guard::{Guard, Refused, RefusedPort, special};

@@ -19,6 +19,12 @@ pub(crate) struct AccessArguments {
     /// A bearer token for one host, which is written as with --auth
     #[arg(long, value_name = "HOST=TOKEN|env:NAME|file:PATH")]
     bearer: Vec<String>,
+    /// Send the cookies of a file in Netscape's format, each to the hosts that it names
+    #[arg(long, value_name = "FILE")]
+    cookies: Option<String>,
+    /// Obey Set-Cookie, and keep cookies with the crawl
+    #[arg(long)]
+    keep_cookies: bool,
     /// Ask through a proxy: http://, https:// or socks5://[USER:PASSWORD@]HOST:PORT, or env:NAME or file:PATH that holds such
     /// a URL [default: http_proxy, https_proxy and all_proxy of the environment]
     #[arg(long, value_name = "URL")]
@@ -41,6 +47,10 @@ impl AccessArguments {
                 headers.push(header.clone());
             }
         }
+        if let Some(file) = &self.cookies {
+            settings.access.cookies.clone_from(file);
+        }
+        settings.access.keep_cookies |= self.keep_cookies;
         if let Some(proxy) = &self.proxy {
             settings.access.proxy.0.clone_from(proxy);
         }

@@ -216,3 +216,95 @@ exclude = ["/private/"]
     let story = ask(&place.out(), &["why", "http://few.other.test/p5", "--json"]).json();
     assert_eq!(story["reason"], "host-budget", "{story}");
 }
+
+/// Whoever was given a cookie at the door finds pages; others are sent back to the door.
+fn members_only(asked: &Asked) -> Vec<u8> {
+    let has_cookie = asked.head.contains("sid=m3mber");
+    let links: String = (0..12).map(|n| format!("<a href=/p{n}>x</a>")).collect();
+    match asked.path {
+        "/robots.txt" => status("404 Not Found", "", b""),
+        "/" => ok(
+            "Content-Type: text/html\r\nSet-Cookie: sid=m3mber; Path=/; HttpOnly\r\nSet-Cookie: x=1; Domain=test\r\n",
+            format!("{links}<a href=http://b.test/>b</a>").as_bytes(),
+        ),
+        _ if asked.host == "a.test" && !has_cookie => status("403 Forbidden", "", b""),
+        _ => ok("Content-Type: text/html\r\n", b"<p>a page"),
+    }
+}
+
+#[test]
+fn set_cookie_is_obeyed_only_where_a_setting_says_so() {
+    let server = record(members_only);
+    let place = Place::new();
+    run(&mut place.crawl(&server, &["http://a.test/"], "")).succeeded();
+    assert!(
+        !server
+            .seen()
+            .iter()
+            .any(|seen| seen.head.contains("Cookie:"))
+    );
+    assert!(!place.out().join("cookies").exists());
+    let place = Place::new();
+    let settings = "[[host]]\nmatch = \"a.test\"\nkeep_cookies = true\n";
+    let mut crawl = place.crawl(&server, &["http://a.test/"], settings);
+    let report = run(crawl.args(["--scope", "any"])).succeeded().json();
+    assert_eq!(report["pages"], 26, "{report}");
+    let before = server.of("a.test").len() - 14;
+    for seen in &server.of("a.test")[before..] {
+        let is_told = seen.path.starts_with("/p");
+        assert_eq!(
+            seen.head.contains("Cookie: sid=m3mber"),
+            is_told,
+            "{}",
+            seen.head
+        );
+    }
+    for seen in server.of("b.test") {
+        assert!(!seen.head.contains("Cookie:"), "{}", seen.head);
+    }
+    assert_eq!(files_with(&place.out(), "Cookie: withheld").len(), 1);
+    let kept = files_with(&place.out(), "m3mber");
+    assert!(kept.contains(&"cookies".to_owned()), "{kept:?}");
+    let mode = std::fs::metadata(place.out().join("cookies")).expect("it is there");
+    assert_eq!(mode.permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn cookies_outlive_a_kill_and_a_persons_file_is_read() {
+    use std::time::Instant;
+    let server = record(members_only);
+    let place = Place::new();
+    let file = place.write(
+        "cookies.txt",
+        "# Netscape HTTP Cookie File\na.test\tFALSE\t/p3\tFALSE\t0\tfrom\tfile\n",
+    );
+    let mut crawl = place.crawl(&server, &["http://a.test/"], "");
+    crawl.arg("--cookies").arg(&file).arg("--keep-cookies");
+    let (begun, child) = (Instant::now(), harness::start(&mut crawl));
+    let enough = || server.of("a.test").len() >= 5;
+    assert!(harness::wait_until(Duration::from_secs(30), enough));
+    harness::signal(child.id(), "KILL");
+    harness::finish(child, begun);
+    let before = server.seen().len();
+    run(&mut place.resume()).succeeded();
+    let after = &server.seen()[before..];
+    assert!(
+        after.iter().any(|seen| seen.path.starts_with("/p")),
+        "{after:?}"
+    );
+    for seen in after.iter().filter(|seen| seen.path.starts_with("/p")) {
+        assert!(seen.head.contains("sid=m3mber"), "{}", seen.head);
+    }
+    for seen in server.of("a.test") {
+        let is_named = seen.path == "/p3";
+        assert_eq!(seen.head.contains("from=file"), is_named, "{}", seen.head);
+    }
+    let bad = place.write("bad.txt", "s3cret\n");
+    let ran = run(place.resume().arg("--cookies").arg(bad));
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(
+        ran.err.contains("line 1") && !ran.err.contains("s3cret"),
+        "{}",
+        ran.err
+    );
+}

@@ -16,6 +16,8 @@ use crate::scope::Sites;
 pub struct AccessSettings {
     pub headers: Vec<String>,
     pub withhold: Vec<String>,
+    pub cookies: String,
+    pub keep_cookies: bool,
     /// A URL, which may hold a password, or `env:NAME` or `file:PATH`.
     pub proxy: SecretText,
     pub no_proxy: String,
@@ -45,6 +47,8 @@ pub struct HostSettings {
     pub include: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exclude: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_cookies: Option<bool>,
     /// `user:password`, `env:NAME` or `file:PATH`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth: Option<SecretText>,

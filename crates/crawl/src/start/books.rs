@@ -200,8 +200,11 @@ impl Checked {
         })
     }
 
-    /// What earlier runs owe to hosts and addresses.
+    /// What earlier runs owe to hosts and addresses, and the cookies that they were given.
     fn open_gate(&self, dir: &Path, ip_delay_ms: u64) -> Result<(Pauses, Gate), CrawlError> {
+        if let Some(cookies) = &self.access.cookies {
+            cookies.open(dir, self.clock.wall_ms())?;
+        }
         let (pauses, resting) = Pauses::open(dir, self.clock.clone())?;
         let addresses_from_ms = self.clock.now_ms() + ip_delay_ms + 1;
         let gate = Gate::new(if self.resumed { addresses_from_ms } else { 0 });

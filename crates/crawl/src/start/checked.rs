@@ -58,7 +58,7 @@ impl Checked {
         let bounds = assembly::bounds(settings);
         let mapping = assembly::mapping(settings, &bounds, Arc::clone(&clock) as Arc<dyn Clock>)?;
         let scope = assembly::scope(settings, &seeds)?;
-        let access = Access::new(settings)?;
+        let access = Access::new(settings, clock.wall_ms())?;
         let proxy_resolves = assembly::proxies(settings)?.is_resolving();
         check_ports(settings, &seeds)?;
         let connector = assembly::connector(settings)?;

@@ -177,6 +177,11 @@ fn default_port_of(text: &str) -> Option<(usize, u16)> {
     }
 }
 
+/// Can nobody own this name, as with `co.uk` and `github.io`, or is it a single label? By the public suffix list.
+pub fn is_public_suffix(name: &str) -> bool {
+    psl::domain_str(name).is_none()
+}
+
 fn registrable_domain(host: &str) -> &str {
     // WHATWG hosts whose last label is a number are IPv4 addresses, without exception. A name that
     // starts with a dot is nobody's.
