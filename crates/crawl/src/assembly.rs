@@ -170,7 +170,13 @@ pub(crate) fn connector(settings: &Settings) -> Result<Connector, CrawlError> {
     let scope = &settings.scope;
     let ports = scope.allowed_ports.iter().chain(&scope.also_ports);
     let guard = Guard::new(settings.dns.allow_private, networks, []).with_ports(ports.copied());
-    let http = HttpSettings {
+    let connector =
+        Connector::new(http(settings), guard).map_err(|e| CrawlError::Input(e.to_string()))?;
+    Ok(connector.through(proxies(settings)?))
+}
+
+pub(crate) fn http(settings: &Settings) -> HttpSettings {
+    HttpSettings {
         user_agent: settings.user_agent_header(),
         contact: from_header(&settings.identity.contact),
         accept: settings.http.accept.clone(),
@@ -189,9 +195,7 @@ pub(crate) fn connector(settings: &Settings) -> Result<Connector, CrawlError> {
         http09: true,
         accept_invalid_certificates: settings.http.accept_invalid_certificates,
         ca_file: (!settings.http.ca_file.is_empty()).then(|| settings.http.ca_file.clone().into()),
-    };
-    let connector = Connector::new(http, guard).map_err(|e| CrawlError::Input(e.to_string()))?;
-    Ok(connector.through(proxies(settings)?))
+    }
 }
 
 /// Through whom servers are asked: as the settings say, or the environment.
@@ -233,15 +237,9 @@ pub(crate) fn mapping(
         Arc::new(resolver)
     };
     let settings = MappingSettings {
-        max_hosts: dns.cache_entries,
         max_lookups: bounds.lookups,
         max_slow_lookups: bounds.slow_lookups,
-        lookup_timeout_ms: dns.timeout_ms,
-        default_ttl_ms: dns.ttl_unknown_ms,
-        min_ttl_ms: dns.ttl_min_ms,
-        max_ttl_ms: dns.ttl_max_ms,
-        negative_ttl_ms: dns.ttl_negative_ms,
-        ..MappingSettings::default()
+        ..names(settings)
     };
     Ok(Arc::new(Mapping::new(
         StaticResolver::new(rules),
@@ -249,6 +247,21 @@ pub(crate) fn mapping(
         settings,
         clock,
     )))
+}
+
+/// How names are remembered, before the machine has its say in how many are looked up at once.
+pub(crate) fn names(settings: &Settings) -> MappingSettings {
+    let dns = &settings.dns;
+    MappingSettings {
+        max_hosts: dns.cache_entries,
+        max_lookups: dns.at_once,
+        lookup_timeout_ms: dns.timeout_ms,
+        default_ttl_ms: dns.ttl_unknown_ms,
+        min_ttl_ms: dns.ttl_min_ms,
+        max_ttl_ms: dns.ttl_max_ms,
+        negative_ttl_ms: dns.ttl_negative_ms,
+        ..MappingSettings::default()
+    }
 }
 
 /// From takes an e-mail address; a contact of another kind is in User-Agent alone.

@@ -352,6 +352,42 @@ mod tests {
             crate::assembly::canonical(&settings),
             CanonicalSettings::default()
         );
+        assert_eq!(
+            crate::assembly::http(&settings),
+            portolan_net::HttpSettings::default()
+        );
+        assert_eq!(
+            crate::assembly::names(&settings),
+            portolan_net::MappingSettings::default()
+        );
+        let (ours, rooms) = (
+            crate::assembly::archive(&settings),
+            portolan_archive::ArchiveSettings::default(),
+        );
+        assert_eq!(
+            (
+                ours.prefix,
+                ours.rotate_bytes,
+                ours.compression,
+                ours.compression_level
+            ),
+            (
+                rooms.prefix,
+                rooms.rotate_bytes,
+                rooms.compression,
+                rooms.compression_level
+            )
+        );
+        let ids = portolan_model::Identities::PUBLIC;
+        let (ours, rooms) = (
+            crate::assembly::registry(&settings, 4, (ids, 0)),
+            portolan_registry::RegistrySettings::default(),
+        );
+        let told = |s: &portolan_registry::RegistrySettings| {
+            let sizes = (s.memory_bytes, s.checkpoint_log_bytes, s.keep_log);
+            (sizes, s.order, s.unknown_delay_ms, s.longest_pause_ms)
+        };
+        assert_eq!(told(&ours), told(&rooms));
     }
 
     #[test]

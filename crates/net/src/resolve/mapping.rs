@@ -45,12 +45,12 @@ impl Default for MappingSettings {
             max_hosts: 100_000,
             max_lookups: 64,
             slow_lookup_ms: 100,
-            max_slow_lookups: 256,
-            lookup_timeout_ms: 15_000,
-            default_ttl_ms: 600_000,
+            max_slow_lookups: 192,
+            lookup_timeout_ms: 10_000,
+            default_ttl_ms: 3_600_000,
             min_ttl_ms: 60_000,
             max_ttl_ms: 86_400_000,
-            negative_ttl_ms: 300_000,
+            negative_ttl_ms: 5_000,
         }
     }
 }
