@@ -24,6 +24,8 @@ pub(crate) struct HostAccess {
     pub(crate) delay_ms: u64,
     /// At most this many documents; 0: no limit.
     pub(crate) max_pages: u64,
+    /// At most this many bytes a second; 0: no limit.
+    pub(crate) bytes_per_s: u64,
     /// Instead of the crawl's own User-Agent.
     pub(crate) user_agent: Option<String>,
     /// Whose group of robots.txt is ours.
@@ -69,6 +71,7 @@ impl Access {
         let common = HostAccess {
             delay_ms: settings.politeness.delay_ms,
             max_pages: settings.limits.max_pages_per_host,
+            bytes_per_s: settings.limits.bytes_per_s_per_host,
             user_agent: None,
             product: settings.identity.product.clone(),
             keeps_cookies: settings.access.keep_cookies,
@@ -181,6 +184,7 @@ impl Block {
         let block = &self.settings;
         access.delay_ms = block.delay_ms.unwrap_or(access.delay_ms);
         access.max_pages = block.max_pages.unwrap_or(access.max_pages);
+        access.bytes_per_s = block.bytes_per_s.unwrap_or(access.bytes_per_s);
         access.keeps_cookies = block.keep_cookies.unwrap_or(access.keeps_cookies);
         if let Some(agent) = &block.user_agent {
             access.user_agent = Some(agent.clone());

@@ -21,6 +21,7 @@ use crate::gate::Door;
 use crate::politeness::{Delays, Mood};
 use crate::pools::{Seat, SeatedSink};
 use crate::promise::{Asking, Heed};
+use crate::rate::{Metered, MeteredSink};
 use crate::retry_after;
 use crate::shared::Shared;
 use crate::worker::Worker;
@@ -149,6 +150,13 @@ impl Asker {
     ) -> Result<Asked, NetError> {
         let shared = Arc::clone(&self.shared);
         let origin = origin_of(url);
+        let metered = match Metered::begin(&shared, self.access.bytes_per_s) {
+            Ok(metered) => metered,
+            Err(at_ms) => {
+                self.not_before(at_ms);
+                return Ok(Asked::Later);
+            }
+        };
         let kept = self
             .connection
             .take()
@@ -200,9 +208,14 @@ impl Asker {
             sure_pause_ms: self.sure_pause_ms,
         };
         let seat = Rc::clone(&self.seat);
-        let mut sink = SeatedSink {
+        let mut sink = MeteredSink {
+            metered: metered.as_ref(),
             seat: &seat,
             sink: &mut heed,
+        };
+        let mut sink = SeatedSink {
+            seat: &seat,
+            sink: &mut sink,
         };
         let exchange = self.exchange(
             &origin,
@@ -222,7 +235,9 @@ impl Asker {
             return result.map(Asked::Answer);
         }
         shared.metrics.add(&shared.metrics.requests, 1);
-        let took_ms = now_ms.saturating_sub(begun_ms);
+        // What we put off is no sign that the host is slow.
+        let paused_ms = metered.as_ref().map_or(0, Metered::paused_ms);
+        let took_ms = now_ms.saturating_sub(begun_ms + paused_ms);
         match &result {
             Ok(answer) => {
                 shared
@@ -239,6 +254,10 @@ impl Asker {
                 }
                 let mood = mood_of(&answer.response.head, shared.wall_ms());
                 self.rest(now_ms, took_ms, crawl_delay_ms, mood);
+                if let Some(metered) = &metered {
+                    let owed_ms = metered.end(answer.response.wire_bytes);
+                    self.not_before(now_ms + owed_ms);
+                }
             }
             Err(NetError::OutOfStep) => {
                 // The kept connection is gone, so this happens once for a URL.

@@ -20,6 +20,8 @@ const LARGE_BODY_BYTES: usize = 256 * 1024;
 pub(crate) struct BodyWatch {
     shared: Arc<Shared>,
     any_type: bool,
+    /// Its host is read slowly because a person said so.
+    pub(crate) is_paced: bool,
     /// Why the body is not wanted.
     pub(crate) refused: Option<Reason>,
     /// Held until the answer is processed.
@@ -32,6 +34,7 @@ impl BodyWatch {
         Self {
             shared: Arc::clone(shared),
             any_type: kind == LinkKind::Sitemap,
+            is_paced: false,
             refused: None,
             place: Rc::default(),
         }
@@ -62,10 +65,11 @@ impl BodySink for BodyWatch {
         if so_far_bytes < LARGE_BODY_BYTES || self.place.borrow().is_some() {
             return None;
         }
-        let (places, place) = (
-            Arc::clone(&self.shared.large_bodies),
-            Rc::clone(&self.place),
-        );
+        let places = match self.is_paced {
+            true => Arc::clone(&self.shared.paced_bodies),
+            false => Arc::clone(&self.shared.large_bodies),
+        };
+        let place = Rc::clone(&self.place);
         Some(Box::pin(async move {
             *place.borrow_mut() = places.acquire_owned().await.ok();
         }))

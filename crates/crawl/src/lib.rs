@@ -6,7 +6,7 @@
 //! visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
 //! `outages` (who is waited for), `retry` (what failed is asked for again).
 //! Beside them: `scope` (may a link be crawled), `access` (what is sent along, and what is particular to hosts), `politeness` (how long a host rests), `gate`
-//! (addresses and hosts, shared by all workers), `network` (is it they or we?), `pools` (who may be at work, and who waits), `parking` (idle
+//! (addresses and hosts, shared by all workers), `network` (is it they or we?), `pools` (who may be at work, and who waits), `rate` (bytes a second), `parking` (idle
 //! connections), `machine` (how many of them), `budget` (when to stop),
 //! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from),
 //! `archived` (what is stored of a URL), `preview` (what would be done with one), `check` (is all as it was written), `bench` (parts of the way alone, to be measured).
@@ -46,6 +46,7 @@ mod politeness;
 mod pools;
 mod preview;
 mod promise;
+mod rate;
 mod recovery;
 pub mod report;
 mod retry;

@@ -60,6 +60,7 @@ pub(crate) struct Pools {
     /// Turns in waiting places, by the order in which they took them.
     waiting: RefCell<BTreeMap<u64, Rc<State>>>,
     resolving: Cell<usize>,
+    pacing: Cell<usize>,
     handing_over: Cell<usize>,
     slow: Cell<usize>,
     next_number: Cell<u64>,
@@ -79,6 +80,8 @@ enum Place {
     Resolving,
     /// ... or while the archivist has no room for what was fetched, ...
     HandingOver,
+    /// ... or while we read slowly, because a person limits bytes a second, ...
+    Pacing,
     /// ... or another state ended, and a quick place is not free yet.
     Queueing,
     Slow,
@@ -91,6 +94,8 @@ struct State {
     since: Cell<Option<Instant>>,
     /// How long the bytes that came account for.
     paid: Cell<Duration>,
+    /// How long we read nothing, by our own will.
+    paced: Cell<Duration>,
     /// It is to be given up; whoever waits is woken.
     is_given_up: Cell<bool>,
     given_up: Notify,
@@ -116,6 +121,7 @@ impl Pools {
             seated: RefCell::default(),
             waiting: RefCell::default(),
             resolving: Cell::new(0),
+            pacing: Cell::new(0),
             handing_over: Cell::new(0),
             slow: Cell::new(0),
             next_number: Cell::new(0),
@@ -161,6 +167,7 @@ impl Pools {
             place: Cell::new(place),
             since: Cell::new(None),
             paid: Cell::new(Duration::ZERO),
+            paced: Cell::new(Duration::ZERO),
             is_given_up: Cell::new(false),
             given_up: Notify::new(),
         });
@@ -201,7 +208,7 @@ impl Pools {
             .collect();
         let mut give_up = (self.sizes.quick / GIVEN_UP_SHARE).max(1);
         for state in overdue {
-            if self.waiting.borrow().len() >= self.sizes.waiting.max(1) {
+            if self.waiting.borrow().len() + self.pacing.get() >= self.sizes.waiting.max(1) {
                 if give_up == 0 || !self.give_up_longest(now) {
                     break;
                 }
@@ -242,6 +249,7 @@ impl Pools {
                 self.waiting.borrow_mut().remove(&order);
             }
             Place::Resolving => self.resolving.set(self.resolving.get() - 1),
+            Place::Pacing => self.pacing.set(self.pacing.get() - 1),
             Place::HandingOver => self.handing_over.set(self.handing_over.get() - 1),
             Place::Slow => self.slow.set(self.slow.get() - 1),
             Place::Queueing => {}
@@ -281,6 +289,7 @@ impl Seat {
         let begun = Instant::now();
         state.since.set(Some(begun));
         state.paid.set(Duration::ZERO);
+        state.paced.set(Duration::ZERO);
         let mut answer = pin!(answer);
         let mut given_up = pin!(state.given_up.notified());
         let answer = poll_fn(|cx| {
@@ -299,7 +308,7 @@ impl Seat {
         .await;
         state.since.set(None);
         let took = begun.elapsed();
-        self.remember(answer.is_none() || took > SLOW + state.paid.get());
+        self.remember(answer.is_none() || took > SLOW + state.paid.get() + state.paced.get());
         answer.ok_or(GivenUp(took))
     }
 
@@ -375,6 +384,26 @@ impl Seat {
         Some(Box::pin(quick) as Pin<Box<_>>)
     }
 
+    /// Read nothing of a body for `time`, which is no fault of the host's. A small body leaves its place to others meanwhile.
+    pub(crate) fn slow_down(&self, time: Duration, so_far_bytes: usize) -> Wait {
+        let (pools, state) = (Rc::clone(&self.pools), Rc::clone(&self.state));
+        Box::pin(async move {
+            state.paced.set(state.paced.get() + time);
+            let has_room = pools.waiting.borrow().len() + pools.pacing.get() < pools.sizes.waiting;
+            let can_leave = matches!(state.place.get(), Place::Quick | Place::Waiting(_));
+            if so_far_bytes < WAITING_BODY_BYTES && can_leave && has_room {
+                pools.leave(&state);
+                state.place.set(Place::Pacing);
+                pools.pacing.set(pools.pacing.get() + 1);
+                tokio::time::sleep(time).await;
+                take_quick(pools, state).await;
+            } else {
+                state.paid.set(state.paid.get() + time);
+                tokio::time::sleep(time).await;
+            }
+        })
+    }
+
     fn remember(&self, slow: bool) {
         let mut hosts = self.pools.slow_hosts.borrow_mut();
         if slow || hosts.get(&self.host).is_some() {
@@ -425,6 +454,10 @@ pub(crate) struct SeatedSink<'a> {
 }
 
 impl BodySink for SeatedSink<'_> {
+    fn slow_down(&mut self, so_far_bytes: usize) -> Option<Wait> {
+        self.sink.slow_down(so_far_bytes)
+    }
+
     fn head(&mut self, head: &Head) -> ControlFlow<()> {
         self.sink.head(head)
     }

@@ -108,4 +108,8 @@ impl BodySink for Heed<'_> {
     fn wait_before_more(&mut self, so_far_bytes: usize) -> Option<Wait> {
         self.sink.wait_before_more(so_far_bytes)
     }
+
+    fn slow_down(&mut self, so_far_bytes: usize) -> Option<Wait> {
+        self.sink.slow_down(so_far_bytes)
+    }
 }

@@ -59,6 +59,8 @@ pub struct IdentitySettings {
 pub struct LimitSettings {
     pub max_pages: u64,
     pub max_pages_per_host: u64,
+    pub bytes_per_s: u64,
+    pub bytes_per_s_per_host: u64,
     pub time_limit_s: f64,
     pub connections: usize,
     pub waiting_connections: usize,

@@ -23,6 +23,7 @@ use crate::neighbour::Neighbours;
 use crate::network::Network;
 use crate::pauses::Pauses;
 use crate::politeness::Politeness;
+use crate::rate::Rate;
 use crate::scope::Scope;
 use crate::settings::Settings;
 
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) politeness: Politeness,
     pub(crate) gate: Gate,
     pub(crate) network: Network,
+    /// Bytes a second over all hosts; `None`: no limit.
+    pub(crate) rate: Option<Rate>,
     pub(crate) pauses: Pauses,
     pub(crate) neighbours: Neighbours,
     pub(crate) budget: Budget,
@@ -52,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) unfolded: Semaphore,
     /// Places for bodies that are not small.
     pub(crate) large_bodies: Arc<Semaphore>,
+    /// The same for hosts that are read slowly because a person said so: they hold up nobody but each other.
+    pub(crate) paced_bodies: Arc<Semaphore>,
     /// A worker has nothing to fetch, or nowhere to put what it fetched: commit what there is.
     pub(crate) commit_now: Notify,
     /// Everything is folded: the archivist may end.
@@ -98,6 +103,7 @@ impl Shared {
             politeness: Politeness::new(politeness, outages, 0),
             gate: Gate::new(0),
             network: Network::default(),
+            rate: None,
             pauses: Pauses::forgotten(Arc::clone(&clock))?,
             neighbours: Neighbours::of(1).0,
             budget: Budget::new(0),
@@ -108,6 +114,7 @@ impl Shared {
             room: Arc::new(Semaphore::new(ROOM_KIB)),
             unfolded: Semaphore::new(UNFOLDED_KIB),
             large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
+            paced_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
             commit_now: Notify::new(),
             closing: Notify::new(),
             outstanding: AtomicU64::new(0),

@@ -195,6 +195,7 @@ impl Visitor {
         let at_ms = self.shared.wall_ms();
         self.asked += 1;
         let mut watch = BodyWatch::new(&self.shared, due.kind);
+        watch.is_paced = self.asker.access.bytes_per_s > 0;
         if self
             .worker
             .bench

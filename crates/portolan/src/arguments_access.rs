@@ -25,6 +25,12 @@ pub(crate) struct AccessArguments {
     /// Obey Set-Cookie, and keep cookies with the crawl
     #[arg(long)]
     keep_cookies: bool,
+    /// Read at most so many bytes a second over all hosts, such as 500K or 2M; 0 is no limit
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    limit_rate: Option<u64>,
+    /// Read at most so many bytes a second of each host; 0 is no limit
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    limit_rate_per_host: Option<u64>,
     /// Ask through a proxy: http://, https:// or socks5://[USER:PASSWORD@]HOST:PORT, or env:NAME or file:PATH that holds such
     /// a URL [default: http_proxy, https_proxy and all_proxy of the environment]
     #[arg(long, value_name = "URL")]
@@ -46,6 +52,12 @@ impl AccessArguments {
             if !headers.contains(header) {
                 headers.push(header.clone());
             }
+        }
+        if let Some(bytes_per_s) = self.limit_rate {
+            settings.limits.bytes_per_s = bytes_per_s;
+        }
+        if let Some(bytes_per_s) = self.limit_rate_per_host {
+            settings.limits.bytes_per_s_per_host = bytes_per_s;
         }
         if let Some(file) = &self.cookies {
             settings.access.cookies.clone_from(file);
@@ -74,5 +86,38 @@ impl AccessArguments {
         settings.host.retain(|old| !is_old(old));
         settings.host.splice(..0, blocks);
         Ok(())
+    }
+}
+
+/// A number of bytes a second; K, M and G stand for 1024 times as many each.
+fn parse_rate(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is no rate; write it as in 500K, 2M or 100000");
+    let (digits, factor) = match text.chars().last().map(|last| last.to_ascii_uppercase()) {
+        Some('K') => (&text[..text.len() - 1], 1u64 << 10),
+        Some('M') => (&text[..text.len() - 1], 1 << 20),
+        Some('G') => (&text[..text.len() - 1], 1 << 30),
+        _ => (text, 1),
+    };
+    let number: f64 = digits.parse().map_err(|_| wrong())?;
+    let bytes = number * factor as f64;
+    if !bytes.is_finite() || !(0.0..1e15).contains(&bytes) {
+        return Err(wrong());
+    }
+    Ok(bytes as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_written_as_for_curl() {
+        assert_eq!(parse_rate("2M"), Ok(2 << 20));
+        assert_eq!(parse_rate("1.5k"), Ok(1536));
+        assert_eq!(parse_rate("100000"), Ok(100_000));
+        assert_eq!(parse_rate("0"), Ok(0));
+        for wrong in ["", "M", "fast", "-1", "inf", "nan", "1T"] {
+            assert!(parse_rate(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -308,3 +308,79 @@ fn cookies_outlive_a_kill_and_a_persons_file_is_read() {
         ran.err
     );
 }
+
+/// Pages of `bytes` each that link to each other, and one of ten times as much.
+fn heavy(bytes: usize) -> impl Fn(&Asked) -> Vec<u8> {
+    move |asked| match asked.path {
+        "/robots.txt" => status("404 Not Found", "", b""),
+        "/" => {
+            let links: String = (0..8).map(|n| format!("<a href=/p{n}>x</a>")).collect();
+            ok(
+                "Content-Type: text/html\r\n",
+                format!("{links}<a href=/large>x</a>").as_bytes(),
+            )
+        }
+        "/large" => ok("Content-Type: text/plain\r\n", &vec![b'l'; 10 * bytes]),
+        _ => ok("Content-Type: text/plain\r\n", &vec![b'x'; bytes]),
+    }
+}
+
+#[test]
+fn a_host_is_read_slowly_without_blame_and_others_are_not_held_up() {
+    const BYTES: usize = 40_000;
+    let server = record(heavy(BYTES));
+    let place = Place::new();
+    // A large body takes longer than a request may, and than a silence: that is our own doing.
+    let settings = "[http]\nrequest_timeout_ms = 1500\nread_timeout_ms = 1000\nmin_bytes_per_s = 100000\n\
+        [limits]\nconnections = 1\nthreads = 1\n\
+        [[host]]\nmatch = \"*.test\"\ndelay_ms = 0\n[[host]]\nmatch = \"slow.test\"\nbytes_per_s = 150000\n";
+    let mut crawl = place.crawl(
+        &server,
+        &["http://slow.test/", "http://quick.test/"],
+        settings,
+    );
+    let report = run(&mut crawl).succeeded().json();
+    assert_eq!(report["pages"], 20, "{report}");
+    assert_eq!(report["failed"], 0, "{report}");
+    let span = |host: &str| {
+        let seen = server.of(host);
+        let first = seen.iter().map(|s| s.begun).min().expect("asked");
+        seen.iter().map(|s| s.ended).max().expect("asked") - first
+    };
+    // 18 times 40,000 bytes at 150,000 a second; the last answer's time comes after it.
+    assert!(
+        span("slow.test") >= Duration::from_secs(2),
+        "{:?}",
+        span("slow.test")
+    );
+    assert!(
+        span("quick.test") < span("slow.test"),
+        "{:?}",
+        span("quick.test")
+    );
+    for row in ask(&place.out(), &["warc list", "--json"]).json_lines() {
+        assert!(row.get("truncated").is_none_or(|t| t.is_null()), "{row}");
+    }
+    let large = ask(&place.out(), &["why", "http://slow.test/large", "--json"]).json();
+    assert!(!large.to_string().contains("truncated\":\""), "{large}");
+}
+
+#[test]
+fn all_hosts_together_keep_to_a_rate() {
+    use std::time::Instant;
+    const BYTES: usize = 20_000;
+    let server = record(heavy(BYTES));
+    let place = Place::new();
+    let seeds: Vec<String> = (0..4).map(|n| format!("http://h{n}.test/")).collect();
+    let seeds: Vec<&str> = seeds.iter().map(String::as_str).collect();
+    let settings = "[[host]]\nmatch = \"*\"\ndelay_ms = 0\n";
+    let mut crawl = place.crawl(&server, &seeds, settings);
+    let begun = Instant::now();
+    let report = run(crawl.args(["--limit-rate", "400K"])).succeeded().json();
+    assert_eq!(report["pages"], 40, "{report}");
+    let bytes = 4 * 18 * BYTES as u64;
+    let rate = bytes as f64 / begun.elapsed().as_secs_f64();
+    assert!(rate < 450.0 * 1024.0, "{rate}");
+    let ran = run(place.resume().args(["--limit-rate", "fast"]));
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+}

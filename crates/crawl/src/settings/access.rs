@@ -38,6 +38,8 @@ pub struct HostSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_pages: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_per_s: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
@@ -212,6 +214,15 @@ impl Settings {
                 return wrong("access.headers", &what);
             }
         }
+        let limits = &self.limits;
+        for (setting, bytes_per_s) in [
+            ("limits.bytes_per_s", limits.bytes_per_s),
+            ("limits.bytes_per_s_per_host", limits.bytes_per_s_per_host),
+        ] {
+            if is_too_slow(bytes_per_s) {
+                return wrong(setting, TOO_SLOW);
+            }
+        }
         for host in &self.host {
             host.check()?;
         }
@@ -249,6 +260,9 @@ impl HostSettings {
         {
             let what = format!("must be at most {MAX_DELAY_MS}, which is 30 days");
             return wrong(&setting("delay_ms"), &what);
+        }
+        if self.bytes_per_s.is_some_and(is_too_slow) {
+            return wrong(&setting("bytes_per_s"), TOO_SLOW);
         }
         for text in &self.headers {
             check_field(&setting("headers"), text)?;
@@ -291,6 +305,12 @@ fn misplaced(setting: &str, what: &str) -> SettingsError {
 
 fn wrong(setting: &str, what: &str) -> Result<(), SettingsError> {
     Err(misplaced(setting, what))
+}
+
+const TOO_SLOW: &str = "must be at least 1024, or 0 for no limit";
+
+fn is_too_slow(bytes_per_s: u64) -> bool {
+    (1..1024).contains(&bytes_per_s)
 }
 
 /// The field's name.

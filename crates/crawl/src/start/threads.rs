@@ -24,6 +24,7 @@ use crate::metrics::Metrics;
 use crate::neighbour::{Neighbours, Question};
 use crate::network::Network;
 use crate::page::Workbench;
+use crate::rate::Rate;
 use crate::shared::{LARGE_BODIES, ROOM_KIB, Shared, UNFOLDED_KIB, owner};
 use crate::watch::Watcher;
 use crate::worker::{self, Gauges, WorkerPlan};
@@ -60,6 +61,7 @@ impl Books {
             pauses: self.pauses,
             neighbours,
             network: Network::default(),
+            rate: Rate::new(checked.plan.settings.limits.bytes_per_s),
             run_ms: self.run_ms,
             budget: Budget::new(checked.plan.settings.limits.max_pages),
             metrics: Metrics::default(),
@@ -72,6 +74,7 @@ impl Books {
             room: Arc::new(Semaphore::new(ROOM_KIB)),
             unfolded: Semaphore::new(UNFOLDED_KIB),
             large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
+            paced_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
             commit_now: Notify::new(),
             closing: Notify::new(),
             outstanding: AtomicU64::new(0),

@@ -199,6 +199,14 @@ impl BodyReader<'_> {
         if self.pace.is_too_slow() {
             return Err(ReadEnd::TimedOut);
         }
+        if let Some(wait) = self.sink.slow_down(self.body.len()) {
+            let begun = Instant::now();
+            wait.await;
+            let now = Instant::now();
+            self.wire.deadline.put_off(now - begun);
+            self.wire.deadline.allow_silence(now, self.read_timeout);
+            self.pace.restart(now);
+        }
         if let Some(wait) = self.sink.wait_before_more(self.body.len()) {
             wait.await;
             let now = Instant::now();
@@ -234,6 +242,10 @@ impl BodySink for Unshown<'_> {
 
     fn wait_before_more(&mut self, so_far_bytes: usize) -> Option<Wait> {
         self.0.wait_before_more(so_far_bytes)
+    }
+
+    fn slow_down(&mut self, so_far_bytes: usize) -> Option<Wait> {
+        self.0.slow_down(so_far_bytes)
     }
 }
 

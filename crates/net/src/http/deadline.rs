@@ -30,6 +30,11 @@ impl Deadline {
         self.silence_end = now + silence;
     }
 
+    /// The request may end that much later.
+    pub(crate) fn put_off(&mut self, by: Duration) {
+        self.request_end += by;
+    }
+
     pub(crate) fn allow_silence(&mut self, now: Instant, silence: Duration) {
         self.silence_end = now + silence;
     }

@@ -177,6 +177,13 @@ impl Http2 {
             if pace.is_too_slow() {
                 return Some(Truncation::Time);
             }
+            if let Some(wait) = sink.slow_down(body.len()) {
+                let begun = Instant::now();
+                wait.await;
+                let now = Instant::now();
+                self.deadline.put_off(now - begun);
+                pace.restart(now);
+            }
             if let Some(wait) = sink.wait_before_more(body.len()) {
                 wait.await;
                 pace.restart(Instant::now());

@@ -75,6 +75,12 @@ pub trait BodySink {
     fn wait_before_more(&mut self, _so_far_bytes: usize) -> Option<Wait> {
         None
     }
+
+    /// Asked before more of a body is read: something to wait for because we are to read slowly. This time is ours: the request's
+    /// time limit is put off by it, and it does not count as a slow pace.
+    fn slow_down(&mut self, _so_far_bytes: usize) -> Option<Wait> {
+        None
+    }
 }
 
 pub type Wait = Pin<Box<dyn Future<Output = ()>>>;
