@@ -7,6 +7,7 @@ mod entities;
 mod links;
 mod names;
 mod page;
+mod parts;
 mod reader;
 mod refresh;
 mod search;

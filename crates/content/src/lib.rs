@@ -2,11 +2,12 @@
 //! no clock, no other room; every input is taken to be hostile.
 //!
 //! Layout: `charset` (which charset a page is in, and its pieces as UTF-8), `html` (the streaming link
-//! scanner), `robots` (RFC 9309), `directives` (X-Robots-Tag and meta robots), `sitemap`, `feed`, `xml`
+//! scanner), `css` (what style sheets need), `robots` (RFC 9309), `directives` (X-Robots-Tag and meta robots), `sitemap`, `feed`, `xml`
 //! (what those two share), `mime` (content types, sniffing, which parser a body gets), `fingerprint`
 //! (exact and similar).
 
 pub mod charset;
+mod css;
 mod directives;
 mod feed;
 mod fingerprint;
@@ -16,6 +17,7 @@ mod robots;
 mod sitemap;
 mod xml;
 
+pub use css::{CssScanner, style_sheet_text};
 pub use directives::{Directives, meta_concerns};
 pub use feed::{FeedLimits, FeedLink, FeedLinkKind, FeedSummary, parse_feed};
 pub use fingerprint::{Fingerprint, Simhash, distance};

@@ -5,7 +5,8 @@ mod oracle;
 
 use std::path::{Path, PathBuf};
 
-use portolan_content::html::{Element, Found, PageScanner, ScanOptions};
+use portolan_content::CssScanner;
+use portolan_content::html::{Element, Found, PageScanner, ScanOptions, Tag};
 use proptest::prelude::*;
 
 /// Where the scanner differs from html5ever on purpose or by design: what, a page that shows it, why.
@@ -55,7 +56,13 @@ fn scan(page: &[u8], chunk: usize) -> (Facts, &'static encoding_rs::Encoding) {
     }
     let summary = scanner.finish(&mut sink);
     // What one attribute makes many links of, or few, is tested elsewhere.
-    links.retain(|(element, _)| !matches!(element, Element::Applet | Element::MetaRefresh));
+    let elsewhere = [Tag::Applet, Tag::Meta, Tag::Style].map(Element::Part);
+    links.retain(|(element, _)| *element != Element::MetaRefresh && !elsewhere.contains(element));
+    for (element, _) in &mut links {
+        if matches!(element, Element::Part(_)) {
+            *element = Element::Part(Tag::Other);
+        }
+    }
     (
         Facts {
             links,
@@ -85,71 +92,82 @@ fn facts_of(page: &str, with_dropped: bool) -> Facts {
         if element.is_html && element.name == "base" && facts.base.is_none() {
             facts.base = attribute("href").map(str::to_owned);
         }
-        let (kind, hrefs, empty_too) = match (element.name.as_str(), element.is_svg) {
-            ("a", true) => (
-                Element::A,
-                [attribute("href").or(attribute("xlink:href")), None],
-                true,
-            ),
-            ("image", true) => (
-                Element::SvgImage,
-                [attribute("href").or(attribute("xlink:href")), None],
+        let href = || attribute("href").or(attribute("xlink:href"));
+        // Which element a part is told of, `html_scan` tests.
+        let part = |_| Element::Part(Tag::Other);
+        let src = |tag| (part(tag), vec![attribute("src")], false);
+        let lazy = |tag| {
+            (
+                part(tag),
+                vec![attribute("src"), attribute("data-src")],
                 false,
-            ),
-            ("script", true) => (
-                Element::Script,
-                [attribute("href").or(attribute("xlink:href")), None],
-                false,
-            ),
-            _ if !element.is_html => continue,
-            ("a", _) => (Element::A, [attribute("href"), None], true),
-            ("area", _) => (Element::Area, [attribute("href"), None], true),
-            ("frame", _) => (Element::Frame, [attribute("src"), None], false),
-            ("iframe", _) => (Element::Iframe, [attribute("src"), None], false),
+            )
+        };
+        let (kind, mut hrefs, empty_too) = match (element.name.as_str(), element.is_svg) {
+            ("a", true) => (Element::A, vec![href()], true),
+            ("image", true) => (part(Tag::Image), vec![href()], false),
+            ("feimage", true) => (part(Tag::FeImage), vec![href()], false),
+            ("script", true) => (part(Tag::Script), vec![href()], false),
+            _ if !element.is_html && !element.is_svg => continue,
+            (_, true) => (part(Tag::Other), vec![], false),
+            ("a", _) => (Element::A, vec![attribute("href")], true),
+            ("area", _) => (Element::Area, vec![attribute("href")], true),
+            ("frame", _) => (Element::Frame, vec![attribute("src")], false),
+            ("iframe", _) => (Element::Iframe, vec![attribute("src")], false),
             ("link", _) => {
                 let rel = attribute("rel").unwrap_or_default();
                 let documents = rel
                     .split_ascii_whitespace()
                     .any(|word| !["preconnect", "dns-prefetch", "pingback"].contains(&word));
-                (
-                    Element::Link,
-                    [attribute("href").filter(|_| documents), None],
-                    false,
-                )
+                let href = attribute("href").filter(|_| documents);
+                (Element::Link, vec![href], false)
             }
-            ("img" | "image", _) => (Element::Img, [attribute("src"), None], false),
-            ("script", _) => (Element::Script, [attribute("src"), None], false),
-            ("embed", _) => (Element::Embed, [attribute("src"), None], false),
-            ("object", _) => (Element::Object, [attribute("data"), None], false),
-            ("source", _) => (Element::Source, [attribute("src"), None], false),
-            ("audio", _) => (Element::Audio, [attribute("src"), None], false),
-            ("track", _) => (Element::Track, [attribute("src"), None], false),
-            ("video", _) => (
-                Element::Video,
-                [attribute("src"), attribute("poster")],
-                false,
-            ),
-            ("body", _) => (Element::Body, [attribute("background"), None], false),
+            ("img", _) => lazy(Tag::Img),
+            ("image", _) => src(Tag::Image),
+            ("script", _) => src(Tag::Script),
+            ("embed", _) => src(Tag::Embed),
+            ("object", _) => (part(Tag::Object), vec![attribute("data")], false),
+            ("source", _) => lazy(Tag::Source),
+            ("audio", _) => src(Tag::Audio),
+            ("track", _) => src(Tag::Track),
+            ("video", _) => {
+                let urls = ["src", "poster", "data-src"].map(attribute).to_vec();
+                (part(Tag::Video), urls, false)
+            }
             ("input", _) => {
                 let image =
                     attribute("type").is_some_and(|kind| kind.eq_ignore_ascii_case("image"));
-                (
-                    Element::Input,
-                    [attribute("src").filter(|_| image), None],
-                    false,
-                )
+                let src = attribute("src").filter(|_| image);
+                (part(Tag::Input), vec![src], false)
             }
-            _ => continue,
+            _ => (part(Tag::Other), vec![], false),
         };
-        for href in hrefs
-            .into_iter()
-            .flatten()
-            .filter(|href| empty_too || !href.is_empty())
-        {
-            facts.links.push((kind, href.to_owned()));
-        }
+        let mut found: Vec<(Element, String)> = Vec::new();
+        let told = hrefs.drain(..).flatten();
+        let told = told.filter(|href| empty_too || !href.is_empty());
+        found.extend(told.map(|href| (kind, href.to_owned())));
+        let parts = parts_of_any(element);
+        found.extend(parts.into_iter().map(|url| (part(Tag::Other), url)));
+        facts.links.extend(found);
     }
     facts
+}
+
+/// What any element may have: a background, and images in its `style`. How style sheets are read is tested
+/// elsewhere.
+fn parts_of_any(element: &oracle::Element) -> Vec<String> {
+    let mut urls = Vec::new();
+    let background = element
+        .attribute("background")
+        .map(trim)
+        .filter(|url| !url.is_empty());
+    urls.extend(background.filter(|_| element.is_html).map(str::to_owned));
+    let mut css = CssScanner::new(1 << 24);
+    let mut each = |url: &[u8]| urls.push(trim(&String::from_utf8_lossy(url)).to_owned());
+    let style = element.attribute("style").unwrap_or_default();
+    css.feed(style.as_bytes(), &mut each);
+    css.finish(&mut each);
+    urls
 }
 
 fn trim(text: &str) -> &str {

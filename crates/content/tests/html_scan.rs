@@ -3,7 +3,7 @@
 use encoding_rs::{EUC_JP, ISO_2022_JP, SHIFT_JIS, UTF_16LE};
 use portolan_content::Directives;
 use portolan_content::charset::CharsetSource;
-use portolan_content::html::{Element, Found, PageScanner, PageSummary, Role, ScanOptions};
+use portolan_content::html::{Element, Found, PageScanner, PageSummary, Role, ScanOptions, Tag};
 use proptest::prelude::*;
 
 fn all() -> ScanOptions {
@@ -188,24 +188,24 @@ fn elements_and_roles() {
         (Frame, n, "fr", false),
         (Iframe, n, "if", false),
         (MetaRefresh, n, "r&r", false),
-        (Img, e, "i", false),
-        (Img, e, "i1", false),
-        (Img, e, "i2", false),
-        (Img, e, "old", false),
-        (Script, e, "js", false),
-        (Embed, e, "e", false),
-        (Object, e, "o", false),
-        (Applet, e, "cb/A.class", false),
-        (Video, e, "v", false),
-        (Video, e, "vp", false),
-        (Source, e, "vs", false),
-        (Track, e, "t", false),
-        (Audio, e, "au", false),
-        (Input, e, "in", false),
-        (Body, e, "bg", false),
+        (Part(Tag::Img), e, "i", false),
+        (Part(Tag::Img), e, "i1", false),
+        (Part(Tag::Img), e, "i2", false),
+        (Part(Tag::Image), e, "old", false),
+        (Part(Tag::Script), e, "js", false),
+        (Part(Tag::Embed), e, "e", false),
+        (Part(Tag::Object), e, "o", false),
+        (Part(Tag::Applet), e, "cb/A.class", false),
+        (Part(Tag::Video), e, "v", false),
+        (Part(Tag::Video), e, "vp", false),
+        (Part(Tag::Source), e, "vs", false),
+        (Part(Tag::Track), e, "t", false),
+        (Part(Tag::Audio), e, "au", false),
+        (Part(Tag::Input), e, "in", false),
+        (Part(Tag::Body), e, "bg", false),
         (A, n, "sa", false),
-        (SvgImage, e, "si", false),
-        (SvgUse, e, "u", false),
+        (Part(Tag::Image), e, "si", false),
+        (Part(Tag::Use), e, "u", false),
     ];
     let expected: Vec<_> = expected
         .map(|(el, r, href, nf)| (el, r, href.to_owned(), nf))
@@ -221,6 +221,42 @@ fn elements_and_roles() {
         }
     });
     assert_eq!((count, summary.links, summary.embeds), (9, 9, 0));
+}
+
+#[test]
+fn style_sheets_in_a_page_and_what_scripts_load_late() {
+    let page = "<style>@import 'a.css'; <a href=no>{b:url(b.png)}</style>
+        <style type=text/less>x{y:url(no.png)}</style><p style='color:red'><p style=\"x:url('c&amp;d.png')\">
+        <section background=bg><svg><style>x{y:url(e.png)}</style><rect style='fill:url(#no);mask:url(f.svg#g)' /></svg>
+        <img data-src=h data-srcset='i 1x, j 2x'><video data-src=k></video><iframe data-src=l></iframe>
+        <meta property=og:image content=m.png><meta name=Twitter:Image content=n.png><meta name=x content=no>
+        <link rel='shortcut icon' href=o.ico><link rel=modulepreload href=p.mjs>
+        <link rel=preload as=image imagesrcset='q.png 1x, r.png 2x'>
+        <template><style>x{y:url(no.png)}</style><p style='x:url(no)'></template>
+        <svg><feImage href=s.png /></svg><style>@font-face{src:url(t.woff2";
+    let found: Vec<_> = links(page)
+        .into_iter()
+        .map(|(_, role, href, _)| (role, href))
+        .collect();
+    let expected = [
+        "a.css", "b.png", "c&d.png", "bg", "e.png", "#no", "f.svg#g", "h", "i", "j", "k", "l",
+        "m.png", "n.png", "o.ico", "p.mjs", "q.png", "r.png", "s.png", "t.woff2",
+    ];
+    assert_eq!(found, expected.map(|href| (Role::Embed, href.to_owned())));
+    for piece in [1, 2, 7] {
+        let options = ScanOptions {
+            embeds: true,
+            ..ScanOptions::default()
+        };
+        let mut scanner = PageScanner::new(&options, None);
+        let mut count = 0;
+        let mut sink = |item: Found<'_>| count += usize::from(matches!(item, Found::Link { .. }));
+        for piece in page.as_bytes().chunks(piece) {
+            scanner.feed(piece, &mut sink);
+        }
+        scanner.finish(&mut sink);
+        assert_eq!(count, expected.len());
+    }
 }
 
 #[test]

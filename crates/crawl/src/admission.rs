@@ -18,6 +18,10 @@ use crate::mapper::NameDrop;
 use crate::scope::Scope;
 use crate::settings::Settings;
 
+/// What a page embeds, and what that embeds in turn, is no link away from it. Beyond this many in a row each is one
+/// link away, so that style sheets that import each other without end are a matter of depth.
+const MAX_PARTS_IN_A_ROW: u8 = 8;
+
 /// Judges URLs and finds their owners. Each worker has one; it is reused from page to page.
 pub(crate) struct Admission {
     canonicalizer: Canonicalizer,
@@ -25,7 +29,7 @@ pub(crate) struct Admission {
     ranker: Arc<dyn Ranker>,
     ids: Identities,
     max_hops: MaxHops,
-    /// What pages embed is fetched, and sitemaps are.
+    /// What pages embed is fetched; then frames are parts of their pages, too. Sitemaps are fetched.
     embeds: bool,
     sitemaps: bool,
     /// The host of the last link: links of a page are mostly of one host.
@@ -47,7 +51,7 @@ pub(crate) struct Finding {
     pub(crate) kind: LinkKind,
     /// Links from the nearest seed.
     pub(crate) depth: u16,
-    /// Redirects in a row that led to it; for a sitemap also the indexes in a row.
+    /// Redirects in a row that led to it; for a sitemap also the indexes in a row, for a part of a page the parts.
     pub(crate) hops: u8,
     pub(crate) nofollow: bool,
     /// The partition whose page names it; `None` for a seed, which a person named.
@@ -68,6 +72,8 @@ pub(crate) struct Page<'a> {
     pub(crate) doc: DocId,
     pub(crate) host: HostId,
     pub(crate) partition: PartitionId,
+    /// How it was found.
+    pub(crate) kind: LinkKind,
     pub(crate) depth: u16,
     /// What the ranker kept of it.
     pub(crate) score: u32,
@@ -75,7 +81,7 @@ pub(crate) struct Page<'a> {
     pub(crate) charset: &'static Encoding,
     /// The page asks that none of its links be followed.
     pub(crate) nofollow: bool,
-    /// Redirects and sitemap indexes in a row that led to it.
+    /// Redirects, sitemap indexes and parts in a row that led to it.
     pub(crate) hops: u8,
 }
 
@@ -172,11 +178,7 @@ impl Admission {
         self.distinct.clear();
         // A page's link to itself says nothing about it.
         self.distinct.insert(page.doc.0);
-        let depth = page.depth.saturating_add(1);
-        // A page that names a URL both with and without nofollow leads there: marked links come last.
-        let plain = raw.iter().filter(|(.., nofollow)| !nofollow);
-        let marked = raw.iter().filter(|(.., nofollow)| *nofollow);
-        for (href, kind, nofollow) in plain.chain(marked) {
+        for (href, kind, nofollow) in raw.iter() {
             let href = query_in_charset(href, page.charset);
             let Some(url) = self.resolve(page.base, &href) else {
                 continue;
@@ -185,19 +187,7 @@ impl Admission {
             if !self.distinct.insert(doc.0) {
                 continue;
             }
-            // Only an index names sitemaps. They are counted in a row, so that indexes of indexes end, and are no
-            // further from a seed than the index.
-            let (depth, hops) = match kind {
-                LinkKind::Sitemap => (page.depth, page.hops.saturating_add(1)),
-                _ => (depth, 0),
-            };
-            let found = Finding {
-                kind,
-                depth,
-                hops,
-                nofollow: nofollow || page.nofollow,
-                discoverer: Some(page.partition),
-            };
+            let found = self.found_on(page, kind, nofollow);
             let mut admitted = self.admit(scope, &url, doc, found);
             if kind == LinkKind::Sitemap && admitted.host != page.host && !scope.holds_host(&url) {
                 // Only robots.txt may name sitemaps of any host: an index could name fifty thousand.
@@ -214,17 +204,55 @@ impl Admission {
         links
     }
 
-    /// The target of a redirect: one more hop, no deeper.
+    /// How a link of this kind on `page` is found.
+    fn found_on(&self, page: &Page<'_>, kind: LinkKind, nofollow: bool) -> Finding {
+        let deeper = page.depth.saturating_add(1);
+        let (depth, hops) = match kind {
+            // Only an index names sitemaps. They are counted in a row, so that indexes of indexes end, and are no
+            // further from a seed than the index.
+            LinkKind::Sitemap => (page.depth, page.hops.saturating_add(1)),
+            _ if self.is_part(kind) => {
+                let before = if self.is_part(page.kind) {
+                    page.hops
+                } else {
+                    0
+                };
+                match before.saturating_add(1) {
+                    hops if hops <= MAX_PARTS_IN_A_ROW => (page.depth, hops),
+                    _ => (deeper, MAX_PARTS_IN_A_ROW),
+                }
+            }
+            _ => (deeper, 0),
+        };
+        Finding {
+            kind,
+            depth,
+            hops,
+            // Who asks that links be not followed says nothing of what the page itself is made of.
+            nofollow: nofollow || (page.nofollow && !self.is_part(kind)),
+            discoverer: Some(page.partition),
+        }
+    }
+
+    fn is_part(&self, kind: LinkKind) -> bool {
+        self.embeds && kind.is_part()
+    }
+
+    /// The target of a redirect: one more hop, no deeper. It is to `page` what that was to others: the seed of a
+    /// crawl, a sitemap, a part of a page, or a page.
     pub(crate) fn redirect(
         &mut self,
         scope: &Scope,
         page: &Page<'_>,
         target: &CanonicalUrl,
-        kind: LinkKind,
     ) -> PageLinks {
         let mut links = PageLinks::none(Some(page.doc));
         let found = Finding {
-            kind,
+            kind: match page.kind {
+                kind if kind.is_seed() => LinkKind::SeedRedirect,
+                kind if kind == LinkKind::Sitemap || self.is_part(kind) => kind,
+                _ => LinkKind::Redirect,
+            },
             depth: page.depth,
             hops: page.hops.saturating_add(1),
             nofollow: false,
@@ -267,12 +295,16 @@ impl Admission {
 
     fn verdict(&self, scope: &Scope, url: &CanonicalUrl, found: Finding) -> Verdict {
         let Finding { kind, hops, .. } = found;
+        let max_redirects = self.max_hops.redirects;
         match kind {
             LinkKind::Sitemap if !self.sitemaps => Verdict::Exclude(Reason::SitemapsOff),
             LinkKind::Sitemap if hops > self.max_hops.sitemaps => {
                 Verdict::Exclude(Reason::SitemapDepth)
             }
-            LinkKind::Redirect | LinkKind::SeedRedirect if hops > self.max_hops.redirects => {
+            LinkKind::Redirect | LinkKind::SeedRedirect if hops > max_redirects => {
+                Verdict::Exclude(Reason::TooManyRedirects)
+            }
+            _ if self.is_part(kind) && hops > max_redirects.saturating_add(MAX_PARTS_IN_A_ROW) => {
                 Verdict::Exclude(Reason::TooManyRedirects)
             }
             // Found while they were wanted, or on pages that are read again.
@@ -346,6 +378,7 @@ mod tests {
             doc: base.doc_id(&Identities::PUBLIC),
             host: base.host_id(&Identities::PUBLIC),
             partition: PartitionId(3),
+            kind: LinkKind::Anchor,
             depth: 4,
             score: 0,
             charset: encoding_rs::UTF_8,
@@ -369,7 +402,7 @@ mod tests {
         let (names, _inbox) = mapper::queue();
         let found = [
             admission.links(&scope, &page, &raw, &mut NameDrop::new(names)),
-            admission.redirect(&scope, &page, &target, LinkKind::Redirect),
+            admission.redirect(&scope, &page, &target),
             admission.sitemaps(&scope, &base, page.partition, &["/y?q=1".to_owned()]),
         ];
         let expected = [
@@ -418,8 +451,57 @@ mod tests {
         let excluded = Verdict::Exclude(Reason::SitemapDepth);
         assert_eq!(verdict(LinkKind::Sitemap, 2), excluded);
         assert_eq!(verdict(LinkKind::Anchor, 9), goes_on);
-        let links = admission.redirect(&scope, &page(&base, 2), &base, LinkKind::Redirect);
+        let links = admission.redirect(&scope, &page(&base, 2), &base);
         let last = links.iter().next().unwrap();
         assert_eq!(last.verdict, Verdict::Exclude(Reason::TooManyRedirects));
+    }
+
+    /// A page, its style sheet, what that imports, and so on: one page, as far as depth goes.
+    #[test]
+    fn parts_of_a_page_are_no_link_away_from_it() {
+        let mut settings = Settings::default();
+        settings.content.embeds = true;
+        settings.limits.max_redirects = 2;
+        let (mut admission, scope) = admission(&settings);
+        let base = url("http://a.test/x");
+        let mut page = page(&base, 0);
+        page.nofollow = true;
+        let mut raw = RawLinks::default();
+        let (names, _inbox) = mapper::queue();
+        let mut names = NameDrop::new(names);
+        let mut link = |admission: &mut Admission, page: &Page<'_>, kind| {
+            raw.clear(10);
+            // The same thing as a link and as a part is a part.
+            raw.push("y", LinkKind::Anchor, false);
+            raw.push("y", kind, false);
+            let links = admission.links(&scope, page, &raw, &mut names);
+            let first = links.iter().next().unwrap();
+            (first.kind, first.depth, first.hops, first.verdict)
+        };
+        let goes_on = Verdict::Crawl { priority: 0 };
+        let found = link(&mut admission, &page, LinkKind::Embed);
+        assert_eq!(found, (LinkKind::Embed, 4, 1, goes_on));
+        let found = link(&mut admission, &page, LinkKind::Anchor);
+        let refused = Verdict::Exclude(Reason::NoFollow);
+        assert_eq!(found, (LinkKind::Anchor, 5, 0, refused));
+        (page.kind, page.hops) = (LinkKind::Embed, MAX_PARTS_IN_A_ROW - 1);
+        let found = link(&mut admission, &page, LinkKind::Embed);
+        assert_eq!(found, (LinkKind::Embed, 4, MAX_PARTS_IN_A_ROW, goes_on));
+        // From here on every further one is a link away.
+        page.hops = MAX_PARTS_IN_A_ROW;
+        let found = link(&mut admission, &page, LinkKind::Embed);
+        assert_eq!(found, (LinkKind::Embed, 5, MAX_PARTS_IN_A_ROW, goes_on));
+        // Where a part has moved to is a part.
+        let target = url("http://a.test/z");
+        for (hops, verdict) in [
+            (2, goes_on),
+            (10, Verdict::Exclude(Reason::TooManyRedirects)),
+        ] {
+            page.hops = hops;
+            let links = admission.redirect(&scope, &page, &target);
+            let link = links.iter().next().unwrap();
+            assert_eq!((link.kind, link.depth), (LinkKind::Embed, 4));
+            assert_eq!((link.hops, link.verdict), (hops + 1, verdict));
+        }
     }
 }

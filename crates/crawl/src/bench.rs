@@ -86,6 +86,7 @@ impl Extractor {
             doc: url.doc_id(&Identities::PUBLIC),
             host,
             partition: PartitionId::of(host, self.partitions),
+            kind: LinkKind::Seed,
             depth: 0,
             score: 0,
             charset: self.facts.charset.unwrap_or(UTF_8),

@@ -20,6 +20,8 @@ const LEFT_OUT_REMEMBERED: usize = 50_000;
 pub(crate) struct RawLinks {
     text: String,
     spans: Vec<Span>,
+    /// Of what the page embeds. It may name the same thing as a link, too.
+    parts: Vec<Span>,
     seen: HashSet<u64, NoHash>,
     max_links: usize,
     /// Links beyond `max_links`.
@@ -39,6 +41,7 @@ impl RawLinks {
     pub(crate) fn clear(&mut self, max_links: usize) {
         self.text.clear();
         self.spans.clear();
+        self.parts.clear();
         self.seen.clear();
         self.max_links = max_links;
         self.left_out = 0;
@@ -54,9 +57,11 @@ impl RawLinks {
         if !portolan_model::url::is_crawlable_href(href) {
             return;
         }
-        // A link that is also given without nofollow may be followed: the two are kept apart.
-        let mark = xxh3_64(href.as_bytes()) ^ u64::from(nofollow);
-        if self.spans.len() >= self.max_links {
+        let is_part = kind == LinkKind::Embed;
+        // A link that is also given without nofollow may be followed, and a part may be fetched where a link may not:
+        // they are kept apart.
+        let mark = xxh3_64(href.as_bytes()) ^ u64::from(nofollow) ^ (u64::from(is_part) << 1);
+        if self.len() >= self.max_links {
             self.leave_out(mark);
             return;
         }
@@ -65,12 +70,16 @@ impl RawLinks {
         }
         let start = self.text.len() as u32;
         self.text.push_str(href);
-        self.spans.push(Span {
+        let span = Span {
             start,
             end: self.text.len() as u32,
             kind,
             nofollow,
-        });
+        };
+        match is_part {
+            true => self.parts.push(span),
+            false => self.spans.push(span),
+        }
     }
 
     fn leave_out(&mut self, mark: u64) {
@@ -83,16 +92,16 @@ impl RawLinks {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.spans.len()
+        self.spans.len() + self.parts.len()
     }
 
+    /// What is named in several ways counts as the first of: a part of the page, a link, a link marked nofollow.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, LinkKind, bool)> {
-        self.spans.iter().map(|s| {
-            (
-                &self.text[s.start as usize..s.end as usize],
-                s.kind,
-                s.nofollow,
-            )
+        let plain = self.spans.iter().filter(|span| !span.nofollow);
+        let marked = self.spans.iter().filter(|span| span.nofollow);
+        self.parts.iter().chain(plain).chain(marked).map(|s| {
+            let href = &self.text[s.start as usize..s.end as usize];
+            (href, s.kind, s.nofollow)
         })
     }
 }

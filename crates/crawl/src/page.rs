@@ -9,8 +9,8 @@ use encoding_rs::UTF_8;
 use memchr::memmem;
 use portolan_archive::RecordBuilder;
 use portolan_content::{
-    Directives, DocumentKind, FeedLimits, Fingerprint, MimeType, SitemapLimits,
-    html::refresh_target, is_gzip, kind_of, parse_feed, parse_sitemap,
+    CssScanner, Directives, DocumentKind, FeedLimits, Fingerprint, MimeType, SitemapLimits,
+    html::refresh_target, is_gzip, kind_of, parse_feed, parse_sitemap, style_sheet_text,
 };
 use portolan_model::{
     CanonicalUrl, Canonicalizer, DocId, LinkKind, Outcome, PartitionId, Reason, Visit,
@@ -202,6 +202,7 @@ impl Workbench {
                 doc: fetched.due.doc,
                 host: fetched.url.host_id(&shared.ids),
                 partition: fetched.partition,
+                kind: fetched.due.kind,
                 depth: fetched.due.depth,
                 score: fetched.due.score,
                 charset: facts.charset.unwrap_or(UTF_8),
@@ -243,6 +244,7 @@ impl Workbench {
             doc: record.doc,
             host: record.host,
             partition: PartitionId(record.partition),
+            kind: record.kind,
             depth: record.depth,
             score: record.score,
             charset: facts.charset.unwrap_or(UTF_8),
@@ -308,6 +310,16 @@ impl Workbench {
                     raw.push(entry.loc, kind, false);
                 });
             }
+            DocumentKind::Css if settings.content.embeds => {
+                let charset = mime.and_then(|mime| mime.parameter("charset"));
+                let text = style_sheet_text(body, charset);
+                let mut css = CssScanner::new(settings.scope.max_url_bytes);
+                let mut each = |url: &[u8]| {
+                    raw.push(&String::from_utf8_lossy(url), LinkKind::Embed, false);
+                };
+                css.feed(text.as_bytes(), &mut each);
+                css.finish(&mut each);
+            }
             DocumentKind::Feed if settings.content.feeds => {
                 let limits = FeedLimits {
                     max_links: usize::MAX,
@@ -345,24 +357,20 @@ impl Workbench {
             visit.outcome = Outcome::Failed(Reason::BadRedirect);
             return none;
         }
-        let kind = if fetched.due.kind.is_seed() {
+        if fetched.due.kind.is_seed() {
             // `http://example.org` works where the site lives at `https://www.example.org`.
             let mut scope = shared
                 .scope
                 .write()
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
             scope.add_root(&target);
-            LinkKind::SeedRedirect
-        } else if fetched.due.kind == LinkKind::Sitemap {
-            LinkKind::Sitemap
-        } else {
-            LinkKind::Redirect
-        };
+        }
         let page = Page {
             base: fetched.url,
             doc: fetched.due.doc,
             host: fetched.url.host_id(&shared.ids),
             partition: fetched.partition,
+            kind: fetched.due.kind,
             depth: fetched.due.depth,
             score: fetched.due.score,
             charset: UTF_8,
@@ -370,8 +378,7 @@ impl Workbench {
             hops: fetched.due.hops,
         };
         visit.links = 1;
-        self.admission
-            .redirect(&shared.scope(), &page, &target, kind)
+        self.admission.redirect(&shared.scope(), &page, &target)
     }
 
     fn record(

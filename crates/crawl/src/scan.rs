@@ -87,6 +87,6 @@ fn kind_of(element: Element, role: Role) -> LinkKind {
         Element::Frame => LinkKind::Frame,
         Element::Iframe => LinkKind::Iframe,
         Element::MetaRefresh => LinkKind::Refresh,
-        _ => LinkKind::Embed,
+        Element::Part(_) => LinkKind::Embed,
     }
 }

@@ -101,7 +101,7 @@ impl Scope {
     /// A **sitemap** is a source of links and no document: it passes scope, include rules, depth and the limits on form
     /// but length, so that what it names can be found. A list of sites binds it. Its entries are judged like any link.
     ///
-    /// An **embedded** thing, where `embeds_off_scope` is set, need not be in scope, on a chosen
+    /// An **embedded** thing or a frame, where `embeds_off_scope` is set, need not be in scope, on a chosen
     /// site or included, because it belongs to a page that is.
     pub fn verdict(
         &self,
@@ -133,7 +133,7 @@ impl Scope {
         let within = match kind {
             LinkKind::Seed => true,
             LinkKind::SeedRedirect | LinkKind::Sitemap => chosen(),
-            LinkKind::Embed if self.embeds_off_scope => true,
+            _ if kind.is_part() && self.embeds_off_scope => true,
             _ => self.roots.hold(url) && chosen(),
         };
         if !within {
@@ -186,8 +186,7 @@ impl Scope {
         }
         let need_not_match = match kind {
             LinkKind::Seed | LinkKind::SeedRedirect | LinkKind::Sitemap => true,
-            LinkKind::Embed => self.embeds_off_scope,
-            _ => false,
+            _ => kind.is_part() && self.embeds_off_scope,
         };
         let included = || include.is_none_or(|set| set.is_match(text));
         if !need_not_match && !included() {

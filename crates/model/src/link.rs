@@ -19,7 +19,7 @@ pub enum LinkKind {
     /// A sitemap, named by robots.txt or by a sitemap index.
     Sitemap = 9,
     Feed = 10,
-    /// IMG, SCRIPT, EMBED, OBJECT, APPLET, SOURCE, srcset: what a page shows rather than names.
+    /// Images, scripts, style sheets, fonts, media: what a page or a style sheet shows rather than names.
     Embed = 11,
     /// A page that a sitemap names.
     SitemapPage = 12,
@@ -49,6 +49,11 @@ impl LinkKind {
     /// Does this link make its target a root of the crawl's scope?
     pub fn is_seed(self) -> bool {
         matches!(self, LinkKind::Seed | LinkKind::SeedRedirect)
+    }
+
+    /// Is its target a part of the page that names it, rather than another page?
+    pub fn is_part(self) -> bool {
+        matches!(self, LinkKind::Embed | LinkKind::Frame | LinkKind::Iframe)
     }
 
     pub fn name(self) -> &'static str {

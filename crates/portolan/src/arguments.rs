@@ -106,6 +106,10 @@ pub(crate) struct CrawlArguments {
     /// Follow at most so many links from a seed; 0 keeps to the seeds
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_depth: Option<u16>,
+    /// With each page also what it needs to be shown, wherever that is: style sheets, images, scripts, fonts, frames. They
+    /// are no link away from the page (settings content.embeds and scope.embeds_off_scope)
+    #[arg(short, long)]
+    pub(crate) page_requisites: bool,
     /// Stop this run after this time, such as 90s, 10m, 8h or 2d; 0 is no limit. It does not hold for the next run
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     pub(crate) time_limit: Option<Duration>,

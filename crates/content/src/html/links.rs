@@ -1,6 +1,7 @@
 //! What a page can say: the words between the scanner and its user, and the rules that turn `rel`
 //! attributes into them.
 
+use super::names::Tag;
 use crate::Directives;
 
 /// Something found in a page, in the order of the page.
@@ -32,26 +33,13 @@ pub enum Found<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Element {
     A,
-    Applet,
     Area,
-    Audio,
-    Body,
-    Embed,
     Frame,
     Iframe,
-    Img,
-    Input,
     Link,
     MetaRefresh,
-    Object,
-    Script,
-    Source,
-    /// IMAGE in SVG.
-    SvgImage,
-    /// USE in SVG.
-    SvgUse,
-    Track,
-    Video,
+    /// Any element that names a part of the page: IMG, SCRIPT, an element with a `style`.
+    Part(Tag),
 }
 
 /// What the link is for.
@@ -63,7 +51,7 @@ pub enum Role {
     Canonical,
     /// The same content in another form: a translation, a feed, a version for phones.
     Alternate,
-    /// A part of this page: image, script, style sheet, icon.
+    /// A part of this page: image, script, style sheet, icon, font.
     Embed,
 }
 

@@ -54,7 +54,7 @@ macro_rules! names {
         long { $($long:ident = $long_text:literal,)* }
     }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum $enum { $($short,)* $($long,)* Other }
 
@@ -91,7 +91,7 @@ names! {
         Audio = b"audio", B = b"b", Base = b"base", Bdi = b"bdi", Bdo = b"bdo", Big = b"big",
         Body = b"body", Br = b"br", Center = b"center", Cite = b"cite", Code = b"code", Dd = b"dd",
         Del = b"del", Desc = b"desc", Dfn = b"dfn", Div = b"div", Dl = b"dl", Dt = b"dt",
-        Em = b"em", Embed = b"embed", Font = b"font", Frame = b"frame", H1 = b"h1", H2 = b"h2",
+        Em = b"em", Embed = b"embed", FeImage = b"feimage", Font = b"font", Frame = b"frame", H1 = b"h1", H2 = b"h2",
         H3 = b"h3", H4 = b"h4", H5 = b"h5", H6 = b"h6", Head = b"head", Hr = b"hr", I = b"i",
         Iframe = b"iframe", Image = b"image", Img = b"img", Input = b"input", Ins = b"ins",
         Kbd = b"kbd", Label = b"label", Li = b"li", Link = b"link", Listing = b"listing",
@@ -117,12 +117,13 @@ names! {
     Attr {
         short {
         Archive = b"archive", Charset = b"charset", Code = b"code", Codebase = b"codebase",
-        Color = b"color", Content = b"content", Data = b"data", Encoding = b"encoding",
-        Face = b"face", Href = b"href", Name = b"name", Poster = b"poster", Rel = b"rel",
-        Size = b"size", Src = b"src", Srcset = b"srcset", Type = b"type",
+        Color = b"color", Content = b"content", Data = b"data", DataSrc = b"data-src",
+        Encoding = b"encoding",
+        Face = b"face", Href = b"href", Name = b"name", Poster = b"poster", Property = b"property",
+        Rel = b"rel", Size = b"size", Src = b"src", Srcset = b"srcset", Style = b"style", Type = b"type",
         }
         long {
-        Background = b"background", HttpEquiv = b"http-equiv", ImageSrcset = b"imagesrcset",
+        Background = b"background", DataSrcset = b"data-srcset", HttpEquiv = b"http-equiv", ImageSrcset = b"imagesrcset",
         ShadowRootMode = b"shadowrootmode", XlinkHref = b"xlink:href",
         }
     }

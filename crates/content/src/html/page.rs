@@ -15,7 +15,7 @@ use crate::charset::{
 /// What to look for, and how much of it at most.
 #[derive(Clone, Debug)]
 pub struct ScanOptions {
-    /// Also what the page embeds: images, scripts, style sheets, media.
+    /// Also what the page needs to be shown: images, scripts, style sheets and what they name, media, fonts.
     pub embeds: bool,
     /// Also the visible text.
     pub text: bool,
@@ -135,6 +135,7 @@ impl PageScanner {
             sink,
         };
         self.tokenizer.finish(&mut reader);
+        reader.end_style();
         if self.mask.seen && self.page.charset.source == CharsetSource::Ascii {
             let source = CharsetSource::Detected;
             self.page.charset = Charset {

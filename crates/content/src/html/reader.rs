@@ -8,6 +8,7 @@ use super::entities::{Place, decode_references};
 use super::links::{Element, Found, Role, is_nofollow, role_of_rel};
 use super::names::{Attr, Tag};
 use super::page::{PageSummary, ScanOptions};
+use super::parts::{Holds, IN_HTML, IN_META, IN_SVG};
 use super::refresh::refresh_target;
 use super::slots::Slots;
 use super::sources::{applet_files, srcset_urls};
@@ -15,7 +16,7 @@ use super::tokenizer::{Content, Visitor};
 use crate::charset::{
     Charset, CharsetSource, ESC, charset_of_content, decode_segment, from_meta_label,
 };
-use crate::{Directives, meta_concerns};
+use crate::{CssScanner, Directives, meta_concerns};
 
 /// What is known of the page so far.
 pub(super) struct Page {
@@ -30,7 +31,10 @@ pub(super) struct Page {
     raw: Tag,
     title: Option<Vec<u8>>,
     title_cut: bool,
-    in_title: bool,
+    /// What the text at hand is.
+    reading: Reading,
+    /// The style sheet at hand.
+    css: Option<CssScanner>,
     base: Option<String>,
     robots: Directives,
     links: u32,
@@ -40,6 +44,13 @@ pub(super) struct Page {
     inert: u32,
     text_break: bool,
     scratch: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    Text,
+    Title,
+    Style,
 }
 
 pub(super) struct Reader<'p, S> {
@@ -61,7 +72,8 @@ impl Page {
             raw: Tag::Other,
             title: None,
             title_cut: false,
-            in_title: false,
+            reading: Reading::Text,
+            css: None,
             base: None,
             robots: Directives::default(),
             links: 0,
@@ -138,7 +150,7 @@ impl Page {
         self.raw = tag;
         if tag == Tag::Title && self.title.is_none() && !self.contexts.is_inert() {
             self.title = Some(Vec::new());
-            self.in_title = true;
+            self.reading = Reading::Title;
         }
         content
     }
@@ -181,20 +193,24 @@ impl<S: FnMut(Found<'_>)> Visitor for Reader<'_, S> {
     fn end_tag(&mut self, tag: Tag, _name: &[u8]) {
         self.page.text_break |= !tag.joins_words();
         self.page.contexts.close(tag);
-        self.page.in_title = false;
+        self.end_style();
+        self.page.reading = Reading::Text;
     }
 
     #[inline]
     fn text(&mut self, bytes: &[u8], content: Content) {
         let page = &mut *self.page;
-        if page.in_title {
-            if let Some(title) = &mut page.title {
-                let room = page.options.max_title_bytes.saturating_sub(title.len());
-                title.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                page.title_cut |= bytes.len() > room;
+        match page.reading {
+            Reading::Title => {
+                if let Some(title) = &mut page.title {
+                    let room = page.options.max_title_bytes.saturating_sub(title.len());
+                    title.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                    page.title_cut |= bytes.len() > room;
+                }
             }
-        } else if page.options.text {
-            self.visible_text(bytes, content);
+            Reading::Style => self.style_text(bytes),
+            Reading::Text if page.options.text => self.visible_text(bytes, content),
+            Reading::Text => {}
         }
     }
 
@@ -243,7 +259,7 @@ impl<S: FnMut(Found<'_>)> Reader<'_, S> {
                 self.page.begin_content(tag)
             }
             Language::Svg => {
-                self.svg_element(tag, &slots);
+                self.svg_element(tag, &slots, self_closing);
                 Content::Data
             }
             Language::MathMl => Content::Data,
@@ -259,51 +275,97 @@ impl<S: FnMut(Found<'_>)> Reader<'_, S> {
             Tag::Iframe => self.frame(Element::Iframe, slots),
             Tag::Base => self.base(slots),
             Tag::Meta => self.meta(slots),
-            _ if self.page.options.embeds => self.embedding_element(tag, slots),
             _ => {}
+        }
+        if self.page.options.embeds {
+            self.parts(tag, slots);
         }
     }
 
-    fn embedding_element(&mut self, tag: Tag, slots: &Slots<'_>) {
-        let src = slots.get(Attr::Src);
+    /// What the page needs to be shown.
+    fn parts(&mut self, tag: Tag, slots: &Slots<'_>) {
+        let element = Element::Part(tag);
+        for place in IN_HTML.iter().filter(|place| place.tag == tag) {
+            let value = slots.get(place.attribute);
+            match place.holds {
+                Holds::Url => self.embed(element, value),
+                Holds::Set => self.srcset(element, value),
+            }
+        }
         match tag {
-            Tag::Img | Tag::Image => {
-                self.embed(Element::Img, src);
-                self.srcset(Element::Img, slots.get(Attr::Srcset));
+            Tag::Input if slots.is(Attr::Type, b"image") => {
+                self.embed(element, slots.get(Attr::Src));
             }
-            Tag::Source => {
-                self.embed(Element::Source, src);
-                self.srcset(Element::Source, slots.get(Attr::Srcset));
-            }
-            Tag::Video => {
-                self.embed(Element::Video, src);
-                self.embed(Element::Video, slots.get(Attr::Poster));
-            }
-            Tag::Script => self.embed(Element::Script, src),
-            Tag::Embed => self.embed(Element::Embed, src),
-            Tag::Audio => self.embed(Element::Audio, src),
-            Tag::Track => self.embed(Element::Track, src),
-            Tag::Object => self.embed(Element::Object, slots.get(Attr::Data)),
-            Tag::Body => self.embed(Element::Body, slots.get(Attr::Background)),
-            Tag::Input if slots.is(Attr::Type, b"image") => self.embed(Element::Input, src),
             Tag::Applet => self.applet(slots),
+            Tag::Style => self.begin_style(slots),
             _ => {}
+        }
+        self.embed(element, slots.get(Attr::Background));
+        self.style_attribute(tag, slots);
+    }
+
+    fn svg_element(&mut self, tag: Tag, slots: &Slots<'_>, self_closing: bool) {
+        let href = slots.get(Attr::Href).or(slots.get(Attr::XlinkHref));
+        if tag == Tag::A {
+            self.anchor(Element::A, href, slots);
+        }
+        if !self.page.options.embeds {
+            return;
+        }
+        // Most uses point into the page itself.
+        if IN_SVG.contains(&tag) && !href.is_some_and(|href| href.starts_with(b"#")) {
+            self.embed(Element::Part(tag), href);
+        }
+        if tag == Tag::Style && !self_closing {
+            self.begin_style(slots);
+        }
+        self.style_attribute(tag, slots);
+    }
+
+    /// What follows is a style sheet, unless its type says otherwise.
+    fn begin_style(&mut self, slots: &Slots<'_>) {
+        let is_css = slots
+            .get(Attr::Type)
+            .is_none_or(|value| value.is_empty() || value.eq_ignore_ascii_case(b"text/css"));
+        if is_css && !self.page.contexts.is_inert() {
+            self.page.css = Some(CssScanner::new(self.page.options.max_attribute_bytes));
+            self.page.reading = Reading::Style;
         }
     }
 
-    fn svg_element(&mut self, tag: Tag, slots: &Slots<'_>) {
-        let href = slots.get(Attr::Href).or(slots.get(Attr::XlinkHref));
-        let embeds = self.page.options.embeds;
-        match tag {
-            Tag::A => self.anchor(Element::A, href, slots),
-            Tag::Image if embeds => self.embed(Element::SvgImage, href),
-            Tag::Script if embeds => self.embed(Element::Script, href),
-            // Most uses point into the page itself.
-            Tag::Use if embeds && !href.is_some_and(|href| href.starts_with(b"#")) => {
-                self.embed(Element::SvgUse, href);
-            }
-            _ => {}
+    fn style_text(&mut self, bytes: &[u8]) {
+        if let Some(mut css) = self.page.css.take() {
+            css.feed(bytes, &mut |url| self.tell_styled(Tag::Style, url));
+            self.page.css = Some(css);
         }
+    }
+
+    /// The style sheet at hand, if any, has ended.
+    pub(super) fn end_style(&mut self) {
+        if let Some(css) = self.page.css.take() {
+            css.finish(&mut |url| self.tell_styled(Tag::Style, url));
+        }
+    }
+
+    /// Only functions hold URLs.
+    fn style_attribute(&mut self, tag: Tag, slots: &Slots<'_>) {
+        let style = slots.get(Attr::Style);
+        let Some(style) = style.filter(|style| style.contains(&b'(') && self.fits(style)) else {
+            return;
+        };
+        let style = self.decode(style);
+        let mut css = CssScanner::new(self.page.options.max_attribute_bytes);
+        let mut each = |url: &[u8]| {
+            let url = String::from_utf8_lossy(url);
+            self.tell(Element::Part(tag), Role::Embed, url.trim_ascii(), false);
+        };
+        css.feed(style.as_bytes(), &mut each);
+        css.finish(&mut each);
+    }
+
+    fn tell_styled(&mut self, tag: Tag, url: &[u8]) {
+        let url = decode_segment(url, self.page.encoding());
+        self.tell(Element::Part(tag), Role::Embed, url.trim_ascii(), false);
     }
 
     fn anchor(&mut self, element: Element, href: Option<&[u8]>, slots: &Slots<'_>) {
@@ -366,7 +428,7 @@ impl<S: FnMut(Found<'_>)> Reader<'_, S> {
         });
         let [code, archive, codebase] = &parts;
         for file in applet_files(code.as_deref(), archive.as_deref(), codebase.as_deref()) {
-            self.tell(Element::Applet, Role::Embed, &file, false);
+            self.tell(Element::Part(Tag::Applet), Role::Embed, &file, false);
         }
     }
 
@@ -400,6 +462,13 @@ impl<S: FnMut(Found<'_>)> Reader<'_, S> {
             }
         }
         let name = slots.get(Attr::Name).unwrap_or_default();
+        if self.page.options.embeds {
+            let property = slots.get(Attr::Property).unwrap_or(name);
+            let is_picture = |known: &&str| property.eq_ignore_ascii_case(known.as_bytes());
+            if IN_META.iter().any(is_picture) {
+                self.embed(Element::Part(Tag::Meta), Some(content));
+            }
+        }
         let product_token = self.page.options.product_token.as_deref().unwrap_or("");
         if meta_concerns(name, product_token) {
             let directives = Directives::from_meta(self.decode(content).as_bytes());
@@ -462,14 +531,12 @@ impl<S: FnMut(Found<'_>)> Reader<'_, S> {
 fn wanted(options: &ScanOptions) -> u128 {
     const { assert!(Tag::COUNT <= 128, "one bit a tag") };
     use Tag::*;
-    let links = [A, Area, Base, Frame, Iframe, Link, Meta];
-    let embeds = [
-        Applet, Audio, Body, Embed, Image, Img, Input, Object, Script, Source, Track, Use, Video,
-    ];
-    let embeds = embeds.into_iter().filter(|_| options.embeds);
-    links
+    if options.embeds {
+        // Any element may have a `style`.
+        return u128::MAX;
+    }
+    [A, Area, Base, Frame, Iframe, Link, Meta]
         .into_iter()
-        .chain(embeds)
         .fold(0, |bits, tag| bits | 1 << (tag as u8))
 }
 

@@ -14,6 +14,8 @@ pub enum DocumentKind {
     /// RSS or Atom.
     Feed,
     PlainText,
+    /// A style sheet. Only its Content-Type tells it from other text.
+    Css,
     /// Nothing that we read links from.
     Other,
 }
@@ -42,6 +44,7 @@ pub fn kind_of(content_type: Option<&MimeType>, first_bytes: &[u8]) -> DocumentK
         | "unknown/unknown"
         | "application/force-download"
         | "*/*" => by_content(raw, text),
+        "text/css" => DocumentKind::Css,
         "text/markdown" | "text/x-markdown" => DocumentKind::PlainText,
         "application/rss+xml" | "application/atom+xml" | "application/rdf+xml" | "text/rss" => {
             match by_root(text) {

@@ -59,7 +59,7 @@ pub struct ScopeSettings {
     pub priorities: Vec<PriorityRule>,
     /// Do not follow links that are marked `nofollow`.
     pub respect_nofollow: bool,
-    /// Fetch what pages embed (images, scripts) also from outside the scope.
+    /// Fetch what pages embed (images, scripts, frames) also from outside the scope.
     pub embeds_off_scope: bool,
 }
 

@@ -245,6 +245,10 @@ fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
     }
     add(&mut settings.scope.include, &arguments.include);
     add(&mut settings.scope.exclude, &arguments.exclude);
+    if arguments.page_requisites {
+        settings.content.embeds = true;
+        settings.scope.embeds_off_scope = true;
+    }
     if let Some(depth) = arguments.max_depth {
         settings.scope.max_link_depth = Some(depth);
     }
