@@ -10,6 +10,7 @@ import archive_reading
 import crawler
 import link_oracle
 import nginx
+import packages
 from verdicts import Verdicts
 
 # host -> (package, folder within it, settings of its nginx server, are folders listed)
@@ -40,23 +41,6 @@ FOLDERS = ["http://git.docs.test/howto", "http://xml.docs.test/tutorial", "http:
 # A host that none of the above is; only the witness's own check asks for it.
 ELSEWHERE = "elsewhere.example"
 SLOW = "limit_req_zone $server_name zone=slow:1m rate=100r/s;"
-MAX_DOWNLOAD_S = 120
-
-
-def unpack(package, store):
-    """The package's files, downloaded once and not installed."""
-    target = store / package
-    if target.is_dir():
-        return target
-    debs = store / "debs"
-    debs.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["apt-get", "-q", "download", package], cwd=debs, check=True, timeout=MAX_DOWNLOAD_S,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    deb = max(debs.glob(f"{package}_*.deb"), key=lambda path: path.stat().st_mtime)
-    part = store / f"{package}.part"
-    subprocess.run(["dpkg", "-x", str(deb), str(part)], check=True, timeout=MAX_DOWNLOAD_S)
-    part.rename(target)
-    return target
 
 
 def witness_sees_overlaps(server):
@@ -139,11 +123,10 @@ def main():
         verdicts.exit()
     folder = crawler.scratch("debian-docs")
     try:
-        roots = {host: unpack(package, folder.parent / "packages") / within
+        roots = {host: packages.unpack(package, [package], folder.parent / "packages") / within
                  for host, (package, within, _, _) in HOSTS.items()}
     except (OSError, subprocess.SubprocessError) as error:
-        said = getattr(error, "stderr", None) or b""
-        verdicts.not_run(f"Debian's documents: the packages cannot be downloaded ({error} {said.decode()[-200:]})")
+        verdicts.not_run(f"Debian's documents: {packages.why_not(error)}")
         verdicts.exit()
     sites = {host: (roots[host], settings) for host, (_, _, settings, _) in HOSTS.items()}
     seeds = [f"http://{host}/" for host in HOSTS] + FOLDERS

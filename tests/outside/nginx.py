@@ -30,7 +30,8 @@ http {{
         text/html html htm; text/css css; text/plain txt; application/xml xml xsl;
         application/javascript js; application/pdf pdf;
         image/png png; image/gif gif; image/jpeg jpg; image/svg+xml svg;
-        application/gzip gz;
+        application/gzip gz; application/json json;
+        font/woff2 woff2; font/woff woff; font/ttf ttf; image/x-icon ico;
     }}
     default_type application/octet-stream;
     server_names_hash_bucket_size 128;

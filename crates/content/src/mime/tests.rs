@@ -82,7 +82,7 @@ fn kinds() {
         ("application/rss+xml", b"<!-- a long comment", Html),
         ("application/rss+xml", b"", Feed),
         ("application/rss+xml", page, Html),
-        ("text/css", b"a{}", Other),
+        ("text/css", b"a{}", Css),
         ("application/json", b"{}", Other),
         ("image/jpeg", page, Other),
         ("text/markdown", b"# x", PlainText),
