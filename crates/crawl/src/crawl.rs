@@ -17,7 +17,7 @@ use crate::judging;
 use crate::machine::TooFewFiles;
 use crate::metrics::Progress;
 use crate::recovery::Recovered;
-use crate::report::Report;
+use crate::report::{JudgedAgain, Report};
 use crate::retry::Retry;
 use crate::secret;
 use crate::settings::Settings;
@@ -141,10 +141,10 @@ impl Crawl {
         self.judging_for.as_deref()
     }
 
-    /// How many URLs were judged again, once that is done.
-    pub fn judged(&self) -> Option<u64> {
+    /// What came of judging URLs again, once that is done.
+    pub fn judged(&self) -> Option<JudgedAgain> {
         let done = self.judging_for.is_some() && !self.shared.judging.load(Ordering::SeqCst);
-        done.then(|| self.shared.metrics.judged.load(Ordering::Relaxed))
+        done.then(|| self.shared.metrics.judged_again())
     }
 
     /// The crawl runs with fewer connections than it is set to, because too few files may be open.

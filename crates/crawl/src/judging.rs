@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use portolan_model::{CanonicalUrl, DocId, Identities, LinkBatch, LinkKind, PartitionId};
-use portolan_registry::{Entry, Snapshot};
+use portolan_model::{CanonicalUrl, DocId, Identities, LinkBatch, LinkKind, PartitionId, Verdict};
+use portolan_registry::{Entry, Snapshot, State};
 use tokio::runtime::Runtime;
 
 use crate::admission::Admission;
@@ -189,7 +189,7 @@ fn judge_partition(
     let shared = hand.shared;
     let metrics = &shared.metrics;
     let mut links = LinkBatch::new(None);
-    for url in snapshot.unfetched() {
+    for url in snapshot.scattered(&[State::Due, State::Excluded]) {
         let url = url?;
         if shared.budget.is_stopping() {
             return Ok(());
@@ -200,6 +200,11 @@ fn judge_partition(
         };
         metrics.add(&metrics.judged, 1);
         if let Some(link) = judge.judge(&shared.scope(), &url, visit.as_ref()) {
+            match (url.state, link.verdict) {
+                (State::Excluded, Verdict::Crawl { .. }) => metrics.add(&metrics.judged_due, 1),
+                (State::Due, Verdict::Exclude(_)) => metrics.add(&metrics.judged_out, 1),
+                _ => {}
+            }
             links.push_known(url.doc, link);
         }
         if links.len() >= VERDICTS_TOGETHER {

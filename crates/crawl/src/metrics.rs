@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
+use crate::report::JudgedAgain;
 use crate::worker::Gauges;
 
 /// What a thread is doing. `Fetch` is everything that is not one of the others: sockets, TLS, the
@@ -70,6 +71,9 @@ pub(crate) struct Metrics {
     pub(crate) judged: AtomicU64,
     /// Archived pages that were read again for that reason.
     pub(crate) reread: AtomicU64,
+    /// URLs that judging made due, and took out, as the judge counts them.
+    pub(crate) judged_due: AtomicU64,
+    pub(crate) judged_out: AtomicU64,
     /// Requests that could not be made because this machine had no descriptor or port left.
     pub(crate) exhausted: AtomicU64,
     /// Turns that were put off because another host at the same address was asked.
@@ -84,6 +88,15 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
+    pub(crate) fn judged_again(&self) -> JudgedAgain {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        JudgedAgain {
+            urls: read(&self.judged),
+            due: read(&self.judged_due),
+            out: read(&self.judged_out),
+        }
+    }
+
     pub(crate) fn add(&self, counter: &AtomicU64, by: u64) {
         counter.fetch_add(by, Ordering::Relaxed);
     }

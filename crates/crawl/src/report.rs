@@ -132,8 +132,12 @@ impl fmt::Display for Report {
             )?;
         }
         if self.judged > 0 {
-            let (due, out) = (self.judged_due, self.judged_out);
-            writeln!(f, "  {}", judged_sentence(self.judged, due, out))?;
+            let judged = JudgedAgain {
+                urls: self.judged,
+                due: self.judged_due,
+                out: self.judged_out,
+            };
+            writeln!(f, "  {judged}")?;
         }
         if self.reread > 0 {
             let pages = counted(self.reread, "archived document");
@@ -238,13 +242,26 @@ pub fn sitemaps(number: u64) -> String {
 }
 
 /// What came of judging URLs by settings that changed.
-fn judged_sentence(judged: u64, due: u64, out: u64) -> String {
-    format!(
-        "Settings changed: {} judged again, {} became due, {} left the queue.",
-        counted(judged, "URL"),
-        thousands(due),
-        thousands(out),
-    )
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JudgedAgain {
+    /// Those that were looked at.
+    pub urls: u64,
+    /// Those that became due.
+    pub due: u64,
+    /// Those that left the queue.
+    pub out: u64,
+}
+
+impl fmt::Display for JudgedAgain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Settings changed: {} judged again, {} became due, {} left the queue.",
+            counted(self.urls, "URL"),
+            thousands(self.due),
+            thousands(self.out),
+        )
+    }
 }
 
 /// 1 -> 1 host, 2 -> 2 hosts

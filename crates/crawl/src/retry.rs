@@ -2,7 +2,7 @@
 //! before this run and become due again through their partitions' logs, beside the crawl.
 
 use portolan_model::{PartitionId, Reason};
-use portolan_registry::{Entry, Snapshot, State, UrlFilter, UrlRecord};
+use portolan_registry::{Entry, Snapshot, State, UrlRecord};
 
 use crate::error::CrawlError;
 use crate::judging::{Hand, Judge};
@@ -70,7 +70,7 @@ impl Retry {
                 hand.over(partition, Entry::Again { urls });
             }
         };
-        for url in snapshot.urls(UrlFilter::default()) {
+        for url in snapshot.scattered(&[State::Failed, State::Excluded]) {
             let url = url?;
             if hand.shared.budget.is_stopping() {
                 break;

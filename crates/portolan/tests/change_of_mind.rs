@@ -302,6 +302,9 @@ fn a_wider_scope_fetches_what_was_outside_and_a_narrower_one_leaves_the_queue() 
 
     let ran = site.ran(&["--scope", "domain", "--max-pages", "1"]);
     assert!(ran.err.contains("scope.scope"), "{}", ran.err);
+    // The terminal tells it at once, the report at the end.
+    let told = "2 URLs judged again, 1 became due, 0 left the queue.";
+    assert!(ran.err.contains(told), "{}", ran.err);
     judged(&ran.json(), 1, 0);
     assert_eq!(site.asked(), set(&["docs.a.test/"]));
     assert!(

@@ -10,6 +10,7 @@ use crate::settings::Limits;
 use crate::texts::Finding;
 use portolan_model::{DocId, Outcome, Verdict};
 use std::hint::black_box;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -176,9 +177,10 @@ impl Sieve {
         self.recent.ram_bytes() + self.pending.ram_bytes() + self.runs.ram_bytes() + lately
     }
 
-    /// All records in RAM, as a sorted source.
-    pub(crate) fn memory(&self) -> MemorySource {
-        let records: Vec<Slot> = self.recent.iter().copied().collect();
+    /// All records in RAM of documents from the first to the last, as a sorted source.
+    pub(crate) fn memory(&self, docs: RangeInclusive<u64>) -> MemorySource {
+        let slots = self.recent.iter().copied();
+        let records: Vec<Slot> = slots.filter(|slot| docs.contains(&slot.doc())).collect();
         Box::new(records_source(records.into_iter()))
     }
 }

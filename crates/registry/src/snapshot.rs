@@ -15,6 +15,7 @@ use crate::stats::Stats;
 use crate::texts::host_name;
 use crate::wire::Reader;
 use portolan_model::{DocId, HostId, Identities, LinkKind, PartitionId, Pulse, Reason, Visit};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -129,12 +130,18 @@ impl Snapshot {
         })
     }
 
-    /// URLs that are due or excluded, by partition and document: what other settings may decide about.
-    pub fn unfetched(&self) -> impl Iterator<Item = Result<UrlRecord>> + '_ {
-        self.partitions.iter().flat_map(|partition| {
-            Records::new(partition)
-                .filter(|item| match item {
-                    Ok((_, record)) => matches!(record.state, State::Due | State::Excluded),
+    /// URLs that are in one of these states, by partition, and within it so that neighbours are far apart by document.
+    /// For who changes what it reads: records in RAM lie in order of documents, and a partition that is told of one
+    /// document after the other would have to crowd them into one corner.
+    pub fn scattered<'s>(
+        &'s self,
+        states: &'s [State],
+    ) -> impl Iterator<Item = Result<UrlRecord>> + 's {
+        self.partitions.iter().flat_map(move |partition| {
+            let all = (0..STRIPES).map(|stripe| Records::of_stripe(partition, stripe));
+            RoundRobin(all.collect())
+                .filter(move |item| match item {
+                    Ok((_, record)) => states.contains(&record.state),
                     Err(_) => true,
                 })
                 .map(move |item| item.and_then(|(doc, record)| describe(partition, doc, record)))
@@ -321,16 +328,33 @@ fn queue_of(partition: &Partition, host: u64) -> Result<Vec<DocId>> {
     Ok(queue)
 }
 
-/// All records of a partition; ends after an error.
+/// Parts of the documents that are read side by side, where neighbours are to be far apart: some 4 KB of RAM for each
+/// and each table.
+const STRIPES: u64 = 256;
+
+/// The records of a partition, or of a stripe of its documents; ends after an error.
 struct Records {
     merged: Option<Result<Merged>>,
+    last: u64,
 }
 
 impl Records {
     fn new(partition: &Partition) -> Self {
-        let merged = partition.sieve.runs.scan(Some(partition.sieve.memory()));
+        Self::between(partition, 0, u64::MAX)
+    }
+
+    fn of_stripe(partition: &Partition, stripe: u64) -> Self {
+        let width = u64::MAX / STRIPES + 1;
+        let first = stripe * width;
+        Self::between(partition, first, first + (width - 1))
+    }
+
+    fn between(partition: &Partition, first: u64, last: u64) -> Self {
+        let memory = partition.sieve.memory(first..=last);
+        let merged = partition.sieve.runs.scan_from((first, 0), Some(memory));
         Self {
             merged: Some(merged),
+            last,
         }
     }
 
@@ -339,7 +363,8 @@ impl Records {
             None => return Ok(None),
             Some(merged) => merged?,
         };
-        let Some(((doc, _), value)) = merged.next()? else {
+        let Some(((doc, _), value)) = merged.next()?.filter(|((doc, _), _)| *doc <= self.last)
+        else {
             return Ok(None);
         };
         let record = Record::decode(value).ok_or_else(|| {
@@ -355,6 +380,23 @@ impl Iterator for Records {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.step().transpose()
+    }
+}
+
+/// One of each in turn, until all are at their ends.
+struct RoundRobin<I>(VecDeque<I>);
+
+impl<I: Iterator> Iterator for RoundRobin<I> {
+    type Item = I::Item;
+
+    fn next(&mut self) -> Option<I::Item> {
+        while let Some(mut first) = self.0.pop_front() {
+            if let Some(item) = first.next() {
+                self.0.push_back(first);
+                return Some(item);
+            }
+        }
+        None
     }
 }
 

@@ -83,11 +83,13 @@ pub(crate) fn drive(plan: Plan, mut display: Display) -> Result<Report, Failure>
             ),
         });
     }
+    let mut told_judged = false;
     let mut heeded = 0;
     while !crawl.is_finished() {
         std::thread::sleep(POLL);
         let resized = heard.resized.swap(false, Ordering::SeqCst);
         display.show(&crawl.progress(), resized);
+        tell_judged(&crawl, &display, &mut told_judged);
         let interrupted = heard.interrupts.load(Ordering::SeqCst);
         if interrupted > heeded {
             heeded = interrupted;
@@ -100,8 +102,17 @@ pub(crate) fn drive(plan: Plan, mut display: Display) -> Result<Report, Failure>
             }
         }
     }
+    tell_judged(&crawl, &display, &mut told_judged);
     display.end();
     Ok(crawl.join()?)
+}
+
+/// What came of judging URLs again, once, as soon as it is known.
+fn tell_judged(crawl: &Crawl, display: &Display, told: &mut bool) {
+    if let Some(judged) = crawl.judged().filter(|_| !*told) {
+        *told = true;
+        display.say(&judged.to_string());
+    }
 }
 
 /// What the person and the terminal tell by signals.

@@ -57,6 +57,15 @@ struct Input {
 impl Merged {
     /// `inputs` come newest first.
     pub(crate) fn new(inputs: Vec<MergeInput>, combining: Combining) -> Result<Self> {
+        Self::starting_at((0, 0), inputs, combining)
+    }
+
+    /// The same without what is before `first`. Sources in RAM must begin there themselves.
+    pub(crate) fn starting_at(
+        first: Key,
+        inputs: Vec<MergeInput>,
+        combining: Combining,
+    ) -> Result<Self> {
         let mut inputs: Vec<Input> = inputs
             .into_iter()
             .map(|source| Input {
@@ -67,7 +76,12 @@ impl Merged {
             })
             .collect();
         for input in &mut inputs {
-            input.advance()?;
+            match &mut input.source {
+                MergeInput::Table { cursor, .. } if first > (0, 0) => {
+                    input.key = cursor.seek(first)?.then(|| cursor.key());
+                }
+                _ => input.advance()?,
+            }
         }
         Ok(Self {
             inputs,

@@ -130,9 +130,14 @@ impl Runs {
 
     /// All tables as one, oldest and newest combined, with `memory` in front.
     pub(crate) fn scan(&self, memory: Option<MemorySource>) -> Result<Merged> {
+        self.scan_from((0, 0), memory)
+    }
+
+    /// The same without what is before `first`, where `memory` must begin.
+    pub(crate) fn scan_from(&self, first: Key, memory: Option<MemorySource>) -> Result<Merged> {
         let memory = memory.into_iter().map(MergeInput::Memory);
         let tables = self.tables.iter().map(table_input);
-        Merged::new(memory.chain(tables).collect(), self.kind.combining)
+        Merged::starting_at(first, memory.chain(tables).collect(), self.kind.combining)
     }
 
     /// A table of what is new, with so many different first key words at most.

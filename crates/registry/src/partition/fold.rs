@@ -66,7 +66,7 @@ impl Partition {
     }
 
     /// What an act on the URL of a link needs to know of the link.
-    #[inline]
+    #[inline(always)]
     pub(super) fn op<'l>(
         &self,
         link: &Link<'l>,

@@ -360,6 +360,13 @@ pub fn compare(snapshot: &Snapshot, model: &[ModelPartition]) {
         assert_eq!(known.class(model[0].order), url.class);
         assert!(found.insert(url.doc.0, known).is_none(), "a URL twice");
     }
+    let scattered: Vec<u64> = snapshot
+        .scattered(&State::ALL)
+        .map(|url| url.unwrap().doc.0)
+        .collect();
+    let distinct: BTreeSet<u64> = scattered.iter().copied().collect();
+    assert_eq!(scattered.len(), distinct.len(), "a URL twice");
+    assert!(distinct.iter().eq(found.keys()), "not the same URLs");
     let expected: BTreeMap<u64, Known> = model
         .iter()
         .flat_map(|partition| partition.urls.clone())
