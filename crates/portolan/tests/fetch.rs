@@ -126,6 +126,35 @@ fn a_page_with_its_links_and_the_verdict_on_each() {
     }
 }
 
+/// It is asked as a crawl would ask: with the fields and cookies of the settings.
+#[test]
+fn fields_and_cookies_go_along() {
+    let site = site();
+    let here = TempDir::new().expect("a directory");
+    let jar = here.path().join("cookies.txt");
+    let line = "site.test\tFALSE\t/\tFALSE\t0\tflavour\tvanilla\n";
+    std::fs::write(&jar, format!("# Netscape HTTP Cookie File\n{line}")).expect("a file");
+    let config = here.path().join("open.toml");
+    std::fs::write(&config, "[access]\nwithhold = []\n").expect("a file");
+    let ran = site.fetch(
+        "http://site.test/",
+        &[
+            "--header",
+            "X-Purpose: look",
+            "--cookies",
+            &jar.to_string_lossy(),
+            "--config",
+            &config.to_string_lossy(),
+            "--json",
+        ],
+    );
+    let told = ran.succeeded().json();
+    let head = text(&told["answer"], "request_head");
+    for field in ["X-Purpose: look\r\n", "Cookie: flavour=vanilla\r\n"] {
+        assert!(head.contains(field), "{head}");
+    }
+}
+
 #[test]
 fn robots_are_obeyed_unless_told_otherwise() {
     let site = site();
