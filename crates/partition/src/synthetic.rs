@@ -251,7 +251,7 @@ impl SyntheticWeb {
         self.draw(row, wanted, page, || self.outside(&mut dice));
     }
 
-    /// Draws until the row has so many different pages, or for long enough.
+    /// Draws until the row has `wanted` different pages, but at most `MAX_DRAWS` times.
     fn draw(&self, row: &mut Vec<u32>, wanted: usize, page: u32, mut target: impl FnMut() -> u32) {
         for _ in 0..MAX_DRAWS {
             if row.len() >= wanted {

@@ -103,7 +103,7 @@ pub(crate) struct CrawlArguments {
     /// Stop this run after N documents; 0 is no limit. The next run has a limit of its own, or none
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_pages: Option<u64>,
-    /// Follow at most so many links from a seed; 0 keeps to the seeds
+    /// Follow at most N links from a seed; 0 keeps to the seeds
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_depth: Option<u16>,
     /// With each page also what it needs to be shown, wherever that is: style sheets, images, scripts, fonts, frames. They
@@ -386,7 +386,7 @@ pub(crate) struct WebArguments {
     /// Server threads
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) server_threads: usize,
-    /// Listen on so many loopback addresses, from 127.0.0.1 on, as a Web on many machines does
+    /// Listen on N loopback addresses, from 127.0.0.1 on, as a Web on many machines does
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     pub(crate) addresses: u8,
 }
@@ -422,7 +422,7 @@ pub(crate) struct BenchRegistryArguments {
     pub(crate) observations: u64,
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// At most so many a second, as a crawl would bring them: shows whether it keeps up without making
+    /// At most N a second, as a crawl would bring them: shows whether it keeps up without making
     /// anybody wait [default: as many as there can be]
     #[arg(long, value_name = "N")]
     pub(crate) per_second: Option<u64>,

@@ -115,7 +115,7 @@ fn parse_sick(text: &str) -> Result<SickHosts, String> {
 pub(crate) struct BenchExtractArguments {
     /// A folder with .html files, also in folders below
     pub(crate) folder: PathBuf,
-    /// Read pages, in rounds over the folder, for at least so many seconds of CPU time
+    /// Read pages, in rounds over the folder, for at least this many seconds of CPU time
     #[arg(long, value_name = "N", default_value_t = 3.0)]
     pub(crate) seconds: f64,
     #[arg(long)]

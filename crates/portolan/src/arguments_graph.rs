@@ -104,7 +104,7 @@ pub(crate) struct PartitionArguments {
     /// Replay firewall, cross-over, exchange and server-centric crawls
     #[arg(long)]
     pub(crate) modes: bool,
-    /// Averages of so many runs (with --compare)
+    /// Averages of N runs (with --compare)
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub(crate) runs: u32,
     /// Seed pages of each process, where the crawl's own are not known (with --modes)

@@ -12,7 +12,7 @@ use std::path::Path;
 const PAGE_LINKS: u64 = 20;
 const COMMIT_PAGES: u64 = 100;
 const HOST_URLS: u64 = 200;
-/// One observation in so many is of a new URL.
+/// One observation in this many is of a new URL.
 const NEW_ONE_IN: u64 = 4;
 /// Turns of each partition between two commits.
 const TURNS: usize = 3;

@@ -71,7 +71,7 @@ pub(crate) struct Frozen {
 }
 
 impl Frozen {
-    /// At most so many have entries or a cut.
+    /// An upper bound of the number of hosts that have entries or a cut.
     pub(crate) fn hosts(&self) -> usize {
         self.queues.len() + self.cuts.len()
     }
@@ -217,7 +217,7 @@ impl Frontier {
         if let Some(frozen) = &self.frozen {
             let unread = frozen.of_host(host).filter(|one| one.place >= cut);
             let mut unread: Vec<Candidate> = unread.collect();
-            // A host may have all there are: so many are enough for now.
+            // One host may have all entries; `prefetch` of them are enough for now.
             if unread.len() > prefetch {
                 unread.select_nth_unstable(prefetch - 1);
                 unread.truncate(prefetch);

@@ -15,8 +15,8 @@ const PATIENT_NICE: i32 = 6;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Handles. When all are gone, what was begun is finished and the threads end, and who drops the last
-/// waits for that: nothing of theirs is written later. Only the patient give up.
+/// Handles to the merge threads. When the last handle is dropped, the threads finish what they have begun and end, and
+/// the drop waits for that: nothing is written later. Only merges that may wait are given up then.
 #[derive(Clone, Debug)]
 pub(crate) struct Mergers {
     // Before `threads`, which end when these are gone.
@@ -36,7 +36,7 @@ struct Threads {
 }
 
 impl Mergers {
-    /// For so many partitions.
+    /// Starts the threads that serve `partitions` partitions.
     pub(crate) fn start(partitions: u16, lock: Option<Arc<DirLock>>) -> std::io::Result<Self> {
         let processors = thread::available_parallelism().map_or(1, |number| number.get());
         let readers = usize::from(partitions).clamp(1, processors);
@@ -125,7 +125,7 @@ impl Merger {
     }
 }
 
-/// Others go first when processors are scarce, by so many steps.
+/// Lowers the priority of the calling thread by `nice` steps, so that others go first when processors are scarce.
 fn give_way(nice: i32) {
     #[cfg(target_os = "linux")]
     if nice > 0 {

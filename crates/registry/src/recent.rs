@@ -118,8 +118,8 @@ impl Slot {
     }
 }
 
-/// The least number of links, a power of two, such that no more than `spare` records have as many. Told is how many
-/// have numbers of so many bits.
+/// The least number of links, a power of two, that no more than `spare` records reach. `with_bits[n]` is the number of
+/// records whose number of links has `n` bits.
 fn links_to_stay(with_bits: &[usize; u32::BITS as usize + 1], spare: usize) -> u32 {
     let (mut staying, mut least) = (0, u32::MAX);
     for bits in (LEAST_LINKS_TO_STAY.ilog2() + 1..=u32::BITS).rev() {
@@ -166,9 +166,9 @@ pub(crate) struct Recent {
 #[derive(Debug)]
 struct Sweeping {
     next: usize,
-    /// So many more may stay of those that have not changed the last two times,
+    /// Of the records that have not changed the last two times, this many more may stay.
     spare: usize,
-    /// and they must have so many links.
+    /// Such a record stays only if it has at least this many links.
     links: u32,
 }
 
@@ -215,8 +215,8 @@ impl Recent {
             .sum()
     }
 
-    /// It will grow, and would like so many empty slots for that: memory that nobody has used yet takes its
-    /// time, in a virtual machine up to ten milliseconds for a megabyte.
+    /// The number of empty slots that the table will need when it grows next, if that is soon. They are made beforehand,
+    /// because memory that nobody has used yet takes its time: in a virtual machine up to ten milliseconds for a megabyte.
     pub(crate) fn wanted_room(&self) -> Option<usize> {
         let soon = Self::slots_for(self.records + self.records / 2) > self.homes;
         let wanted = soon && self.homes < self.planned_homes && self.room.is_empty();
@@ -311,8 +311,8 @@ impl Recent {
         changed
     }
 
-    /// Looks at the next slots, some more than so many, and drops what has not changed the last two times; but those
-    /// with the most links stay, as far as there is room, some times more.
+    /// Looks at the next `slots` slots, or a few more, and drops records that have not changed the last two times. Those
+    /// with the most links stay for some further sweeps, as far as there is room.
     pub(crate) fn sweep(&mut self, slots: usize) {
         let Some(mut sweeping) = self.sweeping.take() else {
             return;

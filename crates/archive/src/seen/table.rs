@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// A run is merged with the newer ones when it is less than this many times as large as they are
 /// together; so there are few, and an entry is merged a few times only.
 const GROWTH: u64 = 4;
-/// With so many runs a merge is not put off any longer.
+/// From this many runs on a merge is not put off.
 const MAX_RUNS: usize = 16;
 const MIN_RAM_BYTES: usize = 64 << 10;
 

@@ -3,7 +3,7 @@
 
 use super::CutGraph;
 
-/// Each pass looks at all vertices of overloaded parts; what cannot be mended in so many stays.
+/// At most this many passes are made. Each looks at all vertices of overloaded parts.
 const MAX_PASSES: usize = 12;
 /// Swaps look at all pairs; larger graphs have enough light vertices to move.
 const MAX_SWAP_VERTICES: usize = 4_096;

@@ -1,5 +1,5 @@
 //! Is there a division of few vertices within the limits at all? Tries everything, heaviest vertices first, and
-//! gives up after so many steps.
+//! gives up after a fixed number of steps.
 
 use super::CutGraph;
 

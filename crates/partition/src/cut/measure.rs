@@ -58,7 +58,7 @@ pub(super) fn imbalance(loads: &[[u64; 2]], weight: usize) -> f64 {
     most as f64 * loads.len() as f64 / total as f64 - 1.0
 }
 
-/// The least imbalance that any division into so many parts can have, because nothing can be split.
+/// The least imbalance that a division into a given number of parts can have, because vertices cannot be split.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Bound {
     pub bytes: f64,

@@ -40,7 +40,7 @@ pub(super) fn cut(graph: &CutGraph, settings: &CutSettings) -> Result<Vec<u16>> 
     Ok(as_even_as_can_be(graph, settings, found))
 }
 
-/// Up to so many vertices, what cannot be within the tolerance is at least made as even as can be found.
+/// Graphs of at most this many vertices are made as even as possible where the tolerance cannot be kept.
 const MAX_EVEN_VERTICES: usize = 512;
 /// Halvings of the interval between the tolerance and what was found.
 const HALVINGS: usize = 6;

@@ -10,7 +10,7 @@ use crate::synthetic::Dice;
 pub(super) const MAX_VERTICES: usize = 4_096;
 /// Searches from different starts, as long as none ends within the limits.
 const MAX_TRIES: u64 = 4;
-/// Steps of one search: so many for each vertex and part, within these bounds.
+/// Steps of one search for each pair of a vertex and a part. The next two constants bound their sum.
 const STEPS_A_PLACE: usize = 300;
 const MIN_STEPS: usize = 20_000;
 const MAX_STEPS: usize = 400_000;
@@ -21,7 +21,7 @@ const EXCESS_WORTH: f64 = 20.0;
 const THRESHOLDS: (f64, f64) = (0.3, 1e-4);
 /// An excess below this is none.
 const DRIFT: f64 = 1e-9;
-/// Every so many steps a vertex moves; at the others two change places.
+/// One step in this many moves a vertex; in the others two vertices change places.
 const MOVE_EVERY: usize = 2;
 
 /// What a division is worth; less is better.

@@ -161,7 +161,7 @@ impl PagesBuilder {
         self.site.push(number);
     }
 
-    /// A graph of so many pages that nothing else is known of.
+    /// A graph of `pages` pages of which nothing but their number is known.
     pub fn nameless(pages: u32) -> Self {
         Self {
             bytes: vec![UNKNOWN_BYTES; pages as usize],

@@ -44,7 +44,7 @@ impl Mode {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ModeSettings {
-    /// Messages leave after so many pages of each process.
+    /// Each process sends its messages whenever it has fetched this many pages.
     pub exchange_every_pages: u32,
     /// Quality is judged when this share of the pages has been fetched.
     pub quality_at: f64,

@@ -1,5 +1,5 @@
-//! What an order is worth: how much of the graph's PageRank, and how many of its most linked pages, have
-//! been fetched when so many pages have.
+//! What an order is worth: the share of the graph's PageRank, and of its most linked pages, that has been fetched after
+//! a given number of pages.
 
 use portolan_model::{DocId, Order as Ranked, Ranker};
 use serde::Serialize;

@@ -20,7 +20,7 @@ use crate::terminal::Display;
 
 const SUFFIX: &str = "sim.test";
 const CONNECTIONS: usize = 256;
-/// With `--tls`: a handshake is paid for by so many pages.
+/// With `--tls`: this many pages share one handshake.
 const TLS_REQUESTS_PER_CONNECTION: u32 = 10;
 /// With `--pages-from`: links that are put on a page besides its own.
 const REAL_PAGE_LINKS: u32 = 10;

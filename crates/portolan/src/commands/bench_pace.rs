@@ -18,7 +18,7 @@ use crate::arguments_bench::{BenchPaceArguments, SickHosts};
 use crate::failure::Failure;
 use crate::output::sayln;
 
-/// A host has so many more pages than it can be asked for.
+/// A host has this many pages more than can be asked for in the time of the run.
 const SPARE_PAGES: u64 = 20;
 /// Pages a second of one host, at most, without a delay.
 const FASTEST_HOST: u64 = 2_000;

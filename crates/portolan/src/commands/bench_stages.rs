@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::output::sayln;
 
-/// What stages cost on so many pages, in nanoseconds of CPU.
+/// What stages cost over all `pages` pages, in nanoseconds of CPU.
 pub(super) struct Stages<const N: usize> {
     pub(super) pages: u64,
     pub(super) bytes: u64,

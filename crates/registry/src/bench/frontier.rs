@@ -158,7 +158,7 @@ fn fill(opened: &mut Opened, hosts: u64, urls_per_host: u64) -> Result<()> {
     Ok(())
 }
 
-/// Visits so many URLs, one of a host at a time. Returns what time it is then.
+/// Visits `urls` URLs, one of a host at a time, and returns the time when that is done.
 fn visit(opened: &mut Opened, urls: u64) -> Result<u64> {
     let mut batch: Vec<(PartitionId, Entry)> = Vec::new();
     let (mut visited, mut now_ms) = (0, 0);

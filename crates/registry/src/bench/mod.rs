@@ -51,7 +51,7 @@ pub struct Row {
     /// How many of them RAM had no answer for: their URLs were looked up on disk.
     pub looked_up_share: f64,
     pub longest_batch: LongestBatch,
-    /// For so long nothing was committed, because a partition was not ready for more.
+    /// Seconds in which nothing was committed, because a partition was not ready for more.
     pub held_back_s: f64,
     pub rss_bytes: u64,
     /// The registry's own count.

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// A block is full when its entries take this many bytes.
 const FULL_BYTES: usize = 4 << 10;
-/// There is a jump to one entry in so many.
+/// One entry in this many has a jump to it.
 const ENTRIES_PER_JUMP: usize = 16;
 const COUNT_BYTES: usize = 2;
 

@@ -141,7 +141,7 @@ impl Scan {
         Ok(())
     }
 
-    /// Hands on so many bytes, in as many parts as it takes: a damaged length costs no memory.
+    /// Hands on `length` bytes in small parts, so that a damaged length costs no memory.
     fn take(&mut self, length: u64, mut give: impl FnMut(&[u8])) -> Result<()> {
         if length > self.length - self.offset {
             return Err(self.damaged(self.offset, "a record goes beyond the file's end"));

@@ -25,7 +25,7 @@ pub(crate) struct Kind {
     pub(crate) combining: Combining,
     /// Tables have filters as long as all of them together take no more RAM than this.
     pub(crate) filter_bytes: usize,
-    /// The filter of merged tables has room for one first key word in so many entries.
+    /// The filter of merged tables has room for one first key word in this many entries.
     pub(crate) entries_per_filter_key: usize,
     /// Fewer tables than this are not worth merging.
     pub(crate) fan_in: usize,
@@ -140,7 +140,7 @@ impl Runs {
         Merged::starting_at(first, memory.chain(tables).collect(), self.kind.combining)
     }
 
-    /// A table of what is new, with so many different first key words at most.
+    /// Plans a table of new entries with at most `keys` different first key words.
     pub(crate) fn plan(&self, keys: usize, id: u64) -> RunsPlan {
         // Small and one of several: with twice the room its filter errs a tenth as often.
         self.plan_for(Vec::new(), keys.saturating_mul(2), id)

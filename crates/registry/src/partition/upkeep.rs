@@ -282,19 +282,19 @@ impl Partition {
         self.fills(7) || self.is_tight()
     }
 
-    /// Are as many records in RAM as may be, but for so many?
+    /// Is the record table within `but_for` records of its limit?
     fn has_records(&self, but_for: usize) -> bool {
         self.sieve.recent().saturating_add(but_for) >= self.limits.recent_records
     }
 
-    /// Is as much pending as this part of what may be?
+    /// Has what is pending reached `part` of `of` parts of its limit?
     fn pends(&self, part: usize, of: usize) -> bool {
         let pending = &self.sieve.pending;
         pending.len() >= self.limits.pending_ops / of * part
             || pending.bytes() >= self.limits.pending_bytes / of * part
     }
 
-    /// Is as much of anything in RAM as so many eighths of its limit?
+    /// Has anything in RAM reached `eighths` eighths of its limit?
     fn fills(&self, eighths: usize) -> bool {
         // A snapshot has no limits, which are as large as numbers get.
         let of = |limit: usize| (limit / 8).saturating_mul(eighths);
