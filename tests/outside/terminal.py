@@ -172,6 +172,47 @@ def check_colours(verdicts, scratch, port):
                        lines[:2])
 
 
+def check_log(verdicts, scratch, port):
+    """With -vv lines come in between, each of which takes the line of figures away until it is drawn again below."""
+    terminal = Terminal("log", 120, command(scratch, "log", port, "-vv"))
+    try:
+        looks = [look for look in record(terminal) if not look.has_report()]
+    finally:
+        terminal.close()
+    live = [look for look in looks if look.figures()]
+    verdicts.check(len(live) > 1, f"-vv: the line of figures is there ({len(live)} looks)")
+    verdicts.check(any(" DEBUG answered url=http://h" in row for look in looks for row in look.joined),
+                   "-vv: requests are told above it", looks[-1].rows if looks else ())
+    verdicts.none_of((look.rows for look in live
+                      if len(look.figures()) != 1 or look.rows[look.cursor_y] != look.figures()[0]),
+                     "-vv: there is one line of figures, the last one")
+
+
+def check_watching(verdicts, scratch, port):
+    """status --watch draws in place, and ends when the crawl has ended."""
+    process = subprocess.Popen(command(scratch, "watched", port) + " --quiet", shell=True)
+    until = time.monotonic() + MAX_START_S
+    while not (scratch / "watched" / "registry" / "meta").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    terminal = Terminal("watch", 60, f"{os.path.abspath(crawler.binary())} status {scratch / 'watched'} --watch 300ms")
+    looks, until = [], time.monotonic() + CRAWL_S + 60
+    try:
+        while time.monotonic() < until and not any("END" in row for look in looks[-1:] for row in look.rows):
+            looks.append(terminal.look())
+            time.sleep(LOOK_EVERY_S)
+    finally:
+        terminal.close()
+        process.wait()
+    shown = [look for look in looks if any("The crawl in" in row for row in look.rows)]
+    verdicts.check(len(shown) > 10, f"status --watch: it shows the crawl ({len(shown)} looks)", looks[-1].rows)
+    verdicts.none_of((look.rows for look in shown if sum("The crawl in" in row for row in look.rows) != 1 or look.scrolled),
+                     "status --watch: it draws in place")
+    verdicts.check(any("since the last look" in row for look in shown for row in look.rows),
+                   "status --watch: with a rate", looks[-1].rows)
+    verdicts.check(any("END" in row for row in looks[-1].rows), "status --watch: it ends with the crawl", looks[-1].rows)
+
+
 def main():
     verdicts = Verdicts()
     if not shutil.which("tmux"):
@@ -185,6 +226,8 @@ def main():
             check_widths(verdicts, scratch, port)
             check_resizing(verdicts, scratch, port)
             check_colours(verdicts, scratch, port)
+            check_log(verdicts, scratch, port)
+            check_watching(verdicts, scratch, port)
     finally:
         process.terminate()
         process.wait()

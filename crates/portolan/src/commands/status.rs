@@ -63,12 +63,14 @@ fn draw(text: &[u8], above: usize) -> Result<usize, Failure> {
     let lines: Vec<&str> = text.lines().take(rows.saturating_sub(1)).collect();
     let mut out = match above {
         0 => String::new(),
-        above => format!("\x1b[{above}A\r\x1b[J"),
+        above => format!("\x1b[{above}A\r"),
     };
     for line in &lines {
         out.push_str(&clipped(&field(line).to_string(), columns));
-        out.push('\n');
+        out.push_str("\x1b[K\n");
     }
+    // Line by line, and then what is left below: some terminals keep what is cleared as a whole among what has scrolled away.
+    out.push_str("\x1b[J");
     let mut stdout = std::io::stdout();
     stdout.write_all(out.as_bytes())?;
     stdout.flush()?;
