@@ -203,14 +203,19 @@ pub(crate) fn proxies(settings: &Settings) -> Result<Proxies, CrawlError> {
     let access = &settings.access;
     let wrong = |e: String| CrawlError::Input(format!("access.proxy: {e}"));
     let told = |e: ProxyError| wrong(e.to_string());
+    let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
     let proxies = if !access.proxy.0.is_empty() {
         Proxies::of_url(&access.proxy.read().map_err(wrong)?).map_err(told)?
     } else if access.proxy_from_environment {
-        Proxies::from_environment(|name| std::env::var(name).ok()).map_err(told)?
+        Proxies::from_environment(variable).map_err(told)?
     } else {
         Proxies::default()
     };
-    let proxies = proxies.without(&access.no_proxy);
+    // As in curl, the environment's list holds for any proxy, unless a person gave another.
+    let listed = (access.no_proxy.is_empty() && access.proxy_from_environment)
+        .then(|| variable("no_proxy").or_else(|| variable("NO_PROXY")));
+    let listed = listed.flatten().unwrap_or_else(|| access.no_proxy.clone());
+    let proxies = proxies.without(&listed);
     proxies
         .resolving(access.proxy_resolves)
         .located()

@@ -135,8 +135,6 @@ pub(crate) struct CrawlArguments {
     /// How a server's operator reaches you: a URL or e-mail address
     #[arg(long, value_name = "S")]
     pub(crate) contact: Option<String>,
-    #[command(flatten)]
-    pub(crate) access: AccessArguments,
     /// Print one JSON object at the end on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -149,6 +147,8 @@ pub(crate) struct CrawlArguments {
     /// Say it in this file, which grows, and not on the terminal: as with -v, or as with -vv if that is given
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) access: AccessArguments,
 }
 
 /// Show what a crawl would do with one URL: what robots.txt says, the answer's head, its charset, its links and what would

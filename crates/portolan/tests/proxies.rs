@@ -180,3 +180,24 @@ fn an_http_proxy_that_resolves_names_is_given_plain_requests_whole() {
         "{asked:?}"
     );
 }
+
+#[test]
+fn no_proxy_of_the_environment_holds_for_any_proxy_unless_another_list_is_given() {
+    let server = record(site);
+    let proxy = lead_to(server.addr, None);
+    let url = format!("socks5://{}", proxy.addr);
+    let resolve = format!("a.test={}", server.addr);
+    for (list, is_led) in [(None, false), (Some("b.test"), true)] {
+        let place = Place::new();
+        let mut command = crawl(&place, &["--proxy", &url, "--resolve", &resolve]);
+        command.env("no_proxy", "a.test");
+        if let Some(list) = list {
+            command.args(["--no-proxy", list]);
+        }
+        let (before, pages) = (proxy.asked().len(), server.count("a.test", "/page"));
+        // The names of other links have no address.
+        run(&mut command);
+        assert_eq!(server.count("a.test", "/page"), pages + 1);
+        assert_eq!(proxy.asked().len() > before, is_led, "{list:?}");
+    }
+}

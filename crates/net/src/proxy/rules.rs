@@ -35,7 +35,7 @@ impl Proxies {
         })
     }
 
-    /// `http_proxy` (in lower case only, for a server may set the other one), `https_proxy`, `all_proxy` and `no_proxy`, each
+    /// `http_proxy` (in lower case only, for a server may set the other one), `https_proxy` and `all_proxy`, these
     /// also in upper case, and in lower case first. A variable that is empty is not there.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ProxyError> {
         let of = |names: &[&str]| {
@@ -45,12 +45,11 @@ impl Proxies {
         let parse = |url: Option<String>| url.map(|url| Proxy::parse(&url)).transpose();
         let http = parse(of(&["http_proxy", "all_proxy", "ALL_PROXY"]))?;
         let https = of(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]);
-        let proxies = Self {
+        Ok(Self {
             http: http.map(Arc::new),
             https: parse(https)?.map(Arc::new),
             ..Self::default()
-        };
-        Ok(proxies.without(&of(&["no_proxy", "NO_PROXY"]).unwrap_or_default()))
+        })
     }
 
     /// But not the hosts of `list`: names, which stand for those below them too, addresses and blocks of them, between commas
@@ -179,7 +178,7 @@ mod tests {
     #[test]
     fn some_need_none() {
         let list = "example.org, .test,10.0.0.0/8 ::1,192.0.2.7";
-        let proxies = environment(&[("http_proxy", "p.test:1"), ("no_proxy", list)]);
+        let proxies = environment(&[("http_proxy", "p.test:1")]).without(list);
         let needs = |host| through(&proxies, Scheme::Http, host).is_some();
         for host in [
             "example.org",
