@@ -131,10 +131,7 @@ impl Watcher {
     /// Is nothing left but hosts that fail, or no network?
     fn waits(&self) -> bool {
         self.shared.network.down_since_ms().is_some()
-            || self
-                .gauges
-                .iter()
-                .all(|gauges| gauges.waits.load(Ordering::SeqCst))
+            || only_failing_left(&self.shared.outstanding, &self.gauges)
     }
 
     /// How long that may last. Without a network nothing is known of any host: that is waited for as
@@ -158,6 +155,15 @@ fn is_still(outstanding: &AtomicU64, gauges: &[Arc<Gauges>]) -> bool {
         && gauges
             .iter()
             .all(|gauges| gauges.idle.load(Ordering::SeqCst))
+        && outstanding.load(Ordering::SeqCst) == 0
+}
+
+/// Nothing is to be folded that might make a URL of another host due, and every worker has found since the last entry
+/// that all its hosts fail; one has such a host.
+fn only_failing_left(outstanding: &AtomicU64, gauges: &[Arc<Gauges>]) -> bool {
+    outstanding.load(Ordering::SeqCst) == 0
+        && gauges.iter().all(|g| g.waits.load(Ordering::SeqCst))
+        && gauges.iter().any(|g| g.failing.load(Ordering::SeqCst) > 0)
         && outstanding.load(Ordering::SeqCst) == 0
 }
 
@@ -285,6 +291,29 @@ mod tests {
         assert!(!is_still(&outstanding, &gauges), "a URL is due");
         gauges[0].idle.store(true, Ordering::SeqCst);
         assert!(is_still(&outstanding, &gauges));
+    }
+
+    #[test]
+    fn what_is_to_be_folded_is_no_wait_for_hosts_that_fail() {
+        let (folded, outstanding) = (AtomicU64::new(0), AtomicU64::new(1));
+        let gauges = [Arc::new(Gauges::default()), Arc::new(Gauges::default())];
+        let look = |failing| {
+            for worker in &gauges {
+                worker.waits.store(true, Ordering::SeqCst);
+            }
+            gauges[1].failing.store(failing, Ordering::SeqCst);
+        };
+        look(1);
+        assert!(
+            !only_failing_left(&outstanding, &gauges),
+            "seeds are not folded"
+        );
+        gauges[0].note_folded(&folded, &outstanding, 1);
+        assert!(!only_failing_left(&outstanding, &gauges), "a URL is due");
+        look(0);
+        assert!(!only_failing_left(&outstanding, &gauges), "no host fails");
+        look(1);
+        assert!(only_failing_left(&outstanding, &gauges));
     }
 
     /// However the two threads meet: from the folding until the worker has looked, nobody takes it for idle.

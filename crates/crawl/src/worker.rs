@@ -121,10 +121,11 @@ pub(crate) struct Gauges {
 }
 
 impl Gauges {
-    /// Entries are folded, and what they made due is not looked at yet. `idle` is from before them: it is taken back
-    /// before they stop being outstanding, or for a moment nobody would seem to have anything to do.
+    /// Entries are folded, and what they made due is not looked at yet. `idle` and `waits` are from before them: they are
+    /// taken back before the entries stop being outstanding, or for a moment nobody would seem to have anything to do.
     pub(crate) fn note_folded(&self, folded: &AtomicU64, outstanding: &AtomicU64, count: u64) {
         self.idle.store(false, Ordering::SeqCst);
+        self.waits.store(false, Ordering::SeqCst);
         folded.fetch_add(count, Ordering::SeqCst);
         outstanding.fetch_sub(count, Ordering::SeqCst);
     }
@@ -597,7 +598,7 @@ impl Worker {
         self.gauges.robots.store(robots, Ordering::Relaxed);
         let turns = self.turns.get();
         let failing = failing + self.failing_turns.get() as u64;
-        self.gauges.failing.store(failing, Ordering::Relaxed);
+        self.gauges.failing.store(failing, Ordering::SeqCst);
         waits &= turns == self.failing_turns.get();
         self.gauges.waits.store(waits, Ordering::SeqCst);
         self.gauges.known.store(known, Ordering::Relaxed);

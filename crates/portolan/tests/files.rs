@@ -91,7 +91,7 @@ fn nothing_is_written_through_a_symbolic_link() {
         let before = fs::read(&victim).expect("its bytes");
         symlink(&victim, &path).expect("a link");
         let mut command = portolan();
-        command.args(["crawl", "--json", "--max-pages=16", "--out"]);
+        command.args(["crawl", "--json", "--quiet", "--max-pages=16", "--out"]);
         let ran = run(command.arg(&dir));
         assert!(!ran.err.contains("panicked"), "{}", ran.err);
         let after = fs::read(&victim).expect("its bytes");

@@ -319,6 +319,20 @@ fn a_name_that_does_not_exist_is_believed_sooner_than_one_that_nobody_answers_fo
     }
 }
 
+/// Links that are on their way to the registry are not yet due, and yet the crawl is not at its end.
+#[test]
+fn a_crawl_that_waits_for_nobody_ends_only_when_nothing_is_left() {
+    let site = plain_web(8, 20);
+    let mut command = portolan();
+    command.args(["crawl", "--json", "--scope=any", "--delay=0s", "--wait=0s"]);
+    command.arg("--out").arg(site.out());
+    command.arg("--resolve").arg(site.resolve());
+    command.arg(site.web.spec().home_url());
+    let report = run(&mut command).succeeded().json();
+    assert_eq!(text(&report, "stopped_by"), "done", "{report}");
+    missed_nothing(&site);
+}
+
 #[test]
 fn many_partitions_do_under_a_low_limit_of_open_files() {
     let site = plain_web(60, 8);

@@ -24,6 +24,8 @@ pub(crate) struct UrlRow {
     pub(crate) wire_bytes: Option<u64>,
     pub(crate) body_bytes: Option<u64>,
     pub(crate) duplicate: Option<bool>,
+    /// Whose URL it is, where the crawl is divided.
+    pub(crate) partition: u16,
 }
 
 /// A cell of a table.
@@ -44,7 +46,7 @@ pub(crate) enum Kind {
 }
 
 /// Name, kind and whether there may be nothing.
-pub(crate) const COLUMNS: [(&str, Kind, bool); 15] = [
+pub(crate) const COLUMNS: [(&str, Kind, bool); 16] = [
     ("url", Kind::Text, false),
     ("state", Kind::Text, false),
     ("reason", Kind::Text, true),
@@ -60,6 +62,7 @@ pub(crate) const COLUMNS: [(&str, Kind, bool); 15] = [
     ("wire_bytes", Kind::Number, true),
     ("body_bytes", Kind::Number, true),
     ("duplicate", Kind::Flag, true),
+    ("partition", Kind::Number, false),
 ];
 
 impl UrlRow {
@@ -72,6 +75,7 @@ impl UrlRow {
             found_as: record.kind.name().to_owned(),
             back_links: record.count,
             attempts: record.attempts,
+            partition: record.partition,
             url: record.url,
             ..Self::default()
         };
@@ -112,6 +116,7 @@ impl UrlRow {
             number(self.wire_bytes),
             number(self.body_bytes),
             self.duplicate.map_or(Cell::Nothing, Cell::Flag),
+            number(Some(self.partition)),
         ]
     }
 }
