@@ -37,7 +37,7 @@ struct Span {
 }
 
 impl RawLinks {
-    /// For another document, of which so many links are taken at most.
+    /// For another document, of which at most `max_links` links are taken.
     pub(crate) fn clear(&mut self, max_links: usize) {
         self.text.clear();
         self.spans.clear();

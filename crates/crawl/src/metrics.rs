@@ -34,7 +34,7 @@ pub(crate) enum Stage {
     Choose = 6,
 }
 
-/// One call in so many is timed where a stage runs for every page.
+/// One call in this many is timed where a stage runs for every page.
 const SAMPLE_EVERY: u32 = 16;
 
 thread_local! {
@@ -82,7 +82,7 @@ pub(crate) struct Metrics {
     pub(crate) glimpse: Glimpse,
     /// The longest that a worker did one thing (folding, upkeep and beginning turns, or a page) and did not look after its connections.
     longest_pause_us: AtomicU64,
-    /// For so long, over all workers, entries were left waiting until the registry could fold them.
+    /// How long, over all workers, entries were left waiting until the registry could fold them.
     held_back_us: AtomicU64,
     stage_ns: [AtomicU64; STAGES.len()],
 }

@@ -374,7 +374,7 @@ impl Seat {
         self.state.paid.set(self.state.paid.get() + more);
     }
 
-    /// A body of so many bytes is to grow: from a waiting place only after a quick one was found.
+    /// A body that has `so_far_bytes` is to grow: from a waiting place only after a quick one was found.
     pub(crate) fn wait_before_more(&self, so_far_bytes: usize) -> Option<Wait> {
         let waits = matches!(self.state.place.get(), Place::Waiting(_));
         if !waits || so_far_bytes < WAITING_BODY_BYTES {

@@ -422,7 +422,7 @@ pub(crate) fn whole_lines(response: &Response) -> Option<Cow<'_, [u8]>> {
     Some(body)
 }
 
-/// Of a robots.txt only so much is read; the rest doesn't count.
+/// Bytes of a robots.txt that are read; the rest doesn't count.
 #[derive(Default)]
 pub(crate) struct FirstBytes {
     bytes: usize,

@@ -74,10 +74,10 @@ pub(crate) struct Shared {
     pub(crate) failure: Mutex<Option<CrawlError>>,
 }
 
-/// Records and links between workers and archivist may hold this much,
+/// Budget, in KiB, for records and links between workers and archivist.
 pub(crate) const ROOM_KIB: usize = 16 * 1024;
 
-/// and entries that wait to be folded so much.
+/// Budget, in KiB, for entries delivered to workers but not folded yet.
 pub(crate) const UNFOLDED_KIB: usize = 4 * 1024;
 
 /// Large bodies in memory at once, over all workers.
@@ -224,7 +224,7 @@ impl Shared {
     }
 }
 
-/// What so many bytes take of a room; something larger than all of it takes all.
+/// What this many bytes take of a room, in KiB; something larger than all of it takes all.
 pub(crate) fn kib(bytes: u64, room_kib: usize) -> u32 {
     (bytes / 1024 + 1).min(room_kib as u64) as u32
 }

@@ -33,7 +33,7 @@ const IDLE_MAX_MS: u64 = 200;
 /// How often connections that have idled too long are closed.
 const SWEEP_EVERY_MS: u64 = 250;
 
-/// Turns are begun for so long before connections are looked after again: with many hosts, each may have to
+/// Turns are begun for this long before connections are looked after again: with many hosts, each may have to
 /// read the disk.
 const BEGIN_TURNS_MAX: Duration = Duration::from_millis(3);
 
@@ -53,11 +53,11 @@ const NOT_READY_MS: u64 = 2;
 /// For this long no turn begins after this machine had run out of descriptors or ports.
 const EXHAUSTED_HOLD_MS: u64 = 250;
 
-/// Deliveries are folded for so long before connections are looked after again.
+/// Deliveries are folded for this long before connections are looked after again.
 const FOLD_MAX: Duration = Duration::from_millis(3);
-/// Entries are folded together until they have so many links,
+/// Entries are folded together until they have this many links.
 const LINKS_TOGETHER: usize = 100;
-/// or so many they are.
+/// At most this many entries are folded in one batch.
 const ENTRIES_TOGETHER: usize = 256;
 
 pub(crate) struct Worker {

@@ -25,10 +25,10 @@ pub(crate) struct AccessArguments {
     /// Obey Set-Cookie, and keep cookies with the crawl
     #[arg(long)]
     keep_cookies: bool,
-    /// Read at most so many bytes a second over all hosts, such as 500K or 2M; 0 is no limit
+    /// Read at most this many bytes a second over all hosts, such as 500K or 2M; 0 is no limit
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     limit_rate: Option<u64>,
-    /// Read at most so many bytes a second of each host; 0 is no limit
+    /// Read at most this many bytes a second of each host; 0 is no limit
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     limit_rate_per_host: Option<u64>,
     /// Ask through a proxy: http://, https:// or socks5://[USER:PASSWORD@]HOST:PORT, or env:NAME or file:PATH that holds such

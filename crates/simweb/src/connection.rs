@@ -15,9 +15,9 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const READ_BYTES: usize = 4 * 1024;
-/// A client that says nothing for so long is cut off.
+/// A client that says nothing for this long is cut off.
 const IDLE_LIMIT: Duration = Duration::from_secs(120);
-/// A client that takes nothing for so long is cut off.
+/// A client that takes nothing for this long is cut off.
 const SEND_LIMIT: Duration = Duration::from_secs(120);
 /// Bytes a client may send ahead while its answer is awaited.
 const MAX_AHEAD_BYTES: usize = 64 * 1024;

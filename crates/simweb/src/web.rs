@@ -338,7 +338,7 @@ impl Web {
     }
 }
 
-/// One page in so many of a host with endless bodies has one.
+/// One page in this many of a host with endless bodies has one.
 const ENDLESS_EVERY: u32 = 8;
 
 /// Items of a shop with session ids.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-/// An `@charset` counts only within so many first bytes.
+/// An `@charset` counts only within this many bytes from the start.
 const CHARSET_BYTES: usize = 1024;
 
 /// The style sheet's text. Bytes that are wrong in its charset become U+FFFD. Borrowed where it is UTF-8 already.

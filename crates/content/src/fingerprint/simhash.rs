@@ -481,7 +481,7 @@ fn mix(low: u64, high: u64) -> u64 {
 
 const FOLD: u64 = repeat(0x20);
 
-/// The first so many bytes of eight.
+/// Masks for the first 0 to 8 bytes of a word.
 const LOW_MASKS: [u64; WORD_LOAD + 1] = {
     let mut masks = [u64::MAX; WORD_LOAD + 1];
     let mut length = 0;

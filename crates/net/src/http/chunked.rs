@@ -7,7 +7,7 @@ const MAX_LINE_BYTES: usize = 4_096;
 pub(crate) enum Progress {
     /// All that came is used as far as it goes.
     More,
-    /// The body is whole; so many bytes came after it.
+    /// The body is whole; this many bytes came after it.
     Done { extra: usize },
     /// This is no chunk; what was decoded before stands.
     Broken,

@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// A server may send so much before it must wait for us.
+/// Bytes that a server may send before it must wait for us.
 const WINDOW_BYTES: u32 = 1024 * 1024;
 const FRAME_BYTES: u32 = 64 * 1024;
 

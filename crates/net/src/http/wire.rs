@@ -8,7 +8,7 @@ use std::task::Poll;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
-/// Room for at least so much is made when a buffer is full.
+/// A full buffer grows by at least this many bytes.
 pub(crate) const READ_BYTES: usize = 32 * 1024;
 
 /// A buffer with no more than this in it takes no more room while nothing comes: thousands of connections may wait for slow

@@ -26,13 +26,13 @@ pub struct MappingSettings {
     pub max_lookups: usize,
     /// ... but for those that have been for longer than this, ...
     pub slow_lookup_ms: u64,
-    /// ... of which there may be so many more. Beyond that, the one that has waited longest is given up.
+    /// ... and at most this many of those wait at once. Beyond that, the one that has waited longest is given up.
     pub max_slow_lookups: usize,
     /// The longest that one name may take, waiting for its turn not counted.
     pub lookup_timeout_ms: u64,
     /// How long an answer holds whose source does not say.
     pub default_ttl_ms: u64,
-    /// Answers hold at least and at most so long, whatever their source says.
+    /// The shortest and the longest time that an answer holds, whatever its source says.
     pub min_ttl_ms: u64,
     pub max_ttl_ms: u64,
     /// A name that does not exist is asked for again after this time; sooner if the DNS says so.
