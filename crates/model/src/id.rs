@@ -1,6 +1,6 @@
 //! Identities: a document and a host are known by a 64-bit keyed hash of their canonical text, a
 //! partition by its number. The key is a secret of the crawl: who doesn't know it can't make a URL
-//! that is taken for another one. See `docs/decisions/0015-secret-identities.md`.
+//! that is taken for another one. See `docs/decisions/0006-secret-identities.md`.
 
 use siphasher::sip::SipHasher13;
 use std::fmt;
