@@ -112,7 +112,9 @@ impl Watcher {
             let settled = shared.metrics.settled.load(Ordering::Relaxed);
             if !self.waits() || settled != std::mem::replace(&mut settled_before, settled) {
                 waiting_since = None;
-            } else if waiting_since.get_or_insert_with(Instant::now).elapsed() >= self.patience() {
+            } else if waiting_since.get_or_insert_with(Instant::now).elapsed() >= self.patience()
+                && all_looked_at(&shared.outstanding, &self.gauges)
+            {
                 shared.budget.stop(StoppedBy::Waiting);
             }
             let folded = shared.folded.load(Ordering::SeqCst);
@@ -130,8 +132,7 @@ impl Watcher {
 
     /// Is nothing left but hosts that fail, or no network?
     fn waits(&self) -> bool {
-        self.shared.network.down_since_ms().is_some()
-            || only_failing_left(&self.shared.outstanding, &self.gauges)
+        self.shared.network.down_since_ms().is_some() || only_failing_left(&self.gauges)
     }
 
     /// How long that may last. Without a network nothing is known of any host: that is waited for as
@@ -158,12 +159,16 @@ fn is_still(outstanding: &AtomicU64, gauges: &[Arc<Gauges>]) -> bool {
         && outstanding.load(Ordering::SeqCst) == 0
 }
 
-/// Nothing is to be folded that might make a URL of another host due, and every worker has found since the last entry
-/// that all its hosts fail; one has such a host.
-fn only_failing_left(outstanding: &AtomicU64, gauges: &[Arc<Gauges>]) -> bool {
-    outstanding.load(Ordering::SeqCst) == 0
-        && gauges.iter().all(|g| g.waits.load(Ordering::SeqCst))
+/// Every worker has found that all its hosts fail, and one has such a host.
+fn only_failing_left(gauges: &[Arc<Gauges>]) -> bool {
+    gauges.iter().all(|g| g.waits.load(Ordering::SeqCst))
         && gauges.iter().any(|g| g.failing.load(Ordering::SeqCst) > 0)
+}
+
+/// Nothing is to be folded that might make a URL due, and what was folded is in the workers' gauges.
+fn all_looked_at(outstanding: &AtomicU64, gauges: &[Arc<Gauges>]) -> bool {
+    outstanding.load(Ordering::SeqCst) == 0
+        && gauges.iter().all(|g| g.looked.load(Ordering::SeqCst))
         && outstanding.load(Ordering::SeqCst) == 0
 }
 
@@ -294,26 +299,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_folded_is_no_wait_for_hosts_that_fail() {
+    fn a_wait_ends_only_when_everything_folded_was_looked_at() {
         let (folded, outstanding) = (AtomicU64::new(0), AtomicU64::new(1));
         let gauges = [Arc::new(Gauges::default()), Arc::new(Gauges::default())];
-        let look = |failing| {
-            for worker in &gauges {
-                worker.waits.store(true, Ordering::SeqCst);
-            }
-            gauges[1].failing.store(failing, Ordering::SeqCst);
-        };
-        look(1);
-        assert!(
-            !only_failing_left(&outstanding, &gauges),
-            "seeds are not folded"
-        );
+        for worker in &gauges {
+            worker.waits.store(true, Ordering::SeqCst);
+            worker.looked.store(true, Ordering::SeqCst);
+        }
+        assert!(!only_failing_left(&gauges), "no host fails");
+        gauges[1].failing.store(1, Ordering::SeqCst);
+        assert!(only_failing_left(&gauges));
+        assert!(!all_looked_at(&outstanding, &gauges), "one is not folded");
         gauges[0].note_folded(&folded, &outstanding, 1);
-        assert!(!only_failing_left(&outstanding, &gauges), "a URL is due");
-        look(0);
-        assert!(!only_failing_left(&outstanding, &gauges), "no host fails");
-        look(1);
-        assert!(only_failing_left(&outstanding, &gauges));
+        assert!(!all_looked_at(&outstanding, &gauges), "a URL is due");
+        gauges[0].looked.store(true, Ordering::SeqCst);
+        assert!(all_looked_at(&outstanding, &gauges));
     }
 
     /// However the two threads meet: from the folding until the worker has looked, nobody takes it for idle.

@@ -118,14 +118,16 @@ pub(crate) struct Gauges {
     pub(crate) idle: AtomicBool,
     /// Nothing is due here but URLs of hosts that fail.
     pub(crate) waits: AtomicBool,
+    /// The gauges are of after the last entry that was folded.
+    pub(crate) looked: AtomicBool,
 }
 
 impl Gauges {
-    /// Entries are folded, and what they made due is not looked at yet. `idle` and `waits` are from before them: they are
-    /// taken back before the entries stop being outstanding, or for a moment nobody would seem to have anything to do.
+    /// Entries are folded, and what they made due is not looked at yet. `idle` and the other gauges are from before them: that
+    /// is noted before the entries stop being outstanding, or for a moment nobody would seem to have anything to do.
     pub(crate) fn note_folded(&self, folded: &AtomicU64, outstanding: &AtomicU64, count: u64) {
         self.idle.store(false, Ordering::SeqCst);
-        self.waits.store(false, Ordering::SeqCst);
+        self.looked.store(false, Ordering::SeqCst);
         folded.fetch_add(count, Ordering::SeqCst);
         outstanding.fetch_sub(count, Ordering::SeqCst);
     }
@@ -608,5 +610,6 @@ impl Worker {
         self.gauges
             .idle
             .store(turns == 0 && (exhausted || stopping), Ordering::SeqCst);
+        self.gauges.looked.store(true, Ordering::SeqCst);
     }
 }
