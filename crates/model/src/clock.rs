@@ -13,6 +13,10 @@ pub trait Clock: Send + Sync {
     fn wall_ms(&self) -> u64 {
         self.now_ms()
     }
+
+    /// It was `then_ms` before, by the crawl's time: go on from there if that is later than now. To be
+    /// called before anybody has read the time.
+    fn go_on_from(&self, then_ms: u64);
 }
 
 /// The machine's clock. The crawl's time begins as its time of day and then goes by its monotonic
@@ -31,14 +35,6 @@ impl SystemClock {
         }
     }
 
-    /// It was `then_ms` before, by the crawl's time: go on from there if that is later than now. To be
-    /// called before anybody has read the time.
-    pub fn go_on_from(&self, then_ms: u64) {
-        let ran_ms = self.ran_ms();
-        self.began_ms
-            .fetch_max(then_ms.saturating_sub(ran_ms), Ordering::Relaxed);
-    }
-
     fn ran_ms(&self) -> u64 {
         self.begun.elapsed().as_millis() as u64
     }
@@ -51,6 +47,12 @@ impl Clock for SystemClock {
 
     fn wall_ms(&self) -> u64 {
         wall_ms()
+    }
+
+    fn go_on_from(&self, then_ms: u64) {
+        let ran_ms = self.ran_ms();
+        self.began_ms
+            .fetch_max(then_ms.saturating_sub(ran_ms), Ordering::Relaxed);
     }
 }
 
@@ -94,6 +96,10 @@ impl Clock for ManualClock {
 
     fn wall_ms(&self) -> u64 {
         self.wall_ms.load(Ordering::Relaxed)
+    }
+
+    fn go_on_from(&self, then_ms: u64) {
+        self.now_ms.fetch_max(then_ms, Ordering::Relaxed);
     }
 }
 

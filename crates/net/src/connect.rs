@@ -2,6 +2,7 @@
 //! moment when it is connected to; nothing is resolved here.
 
 use crate::NetError;
+use crate::dial::Dialer;
 use crate::error::is_exhaustion;
 use crate::guard::Guard;
 use crate::http::{Connection, HttpSettings, Opened, Origin, Scheme, Stream};
@@ -25,6 +26,8 @@ pub struct Connector {
     guard: Guard,
     proxies: Proxies,
     tls: Tls,
+    /// Opens connections instead of this machine's network.
+    dialer: Option<Arc<dyn Dialer>>,
 }
 
 /// Where a connection ends, and what it is to be used as.
@@ -41,6 +44,7 @@ impl Connector {
             settings: Arc::new(settings),
             guard,
             proxies: Proxies::default(),
+            dialer: None,
         })
     }
 
@@ -48,6 +52,13 @@ impl Connector {
     #[must_use]
     pub fn through(mut self, proxies: Proxies) -> Self {
         self.proxies = proxies;
+        self
+    }
+
+    /// The same, but `dialer` opens the connections that go through no proxy.
+    #[must_use]
+    pub fn dialled_by(mut self, dialer: Arc<dyn Dialer>) -> Self {
+        self.dialer = Some(dialer);
         self
     }
 
@@ -103,6 +114,16 @@ impl Connector {
         }
     }
 
+    async fn open(&self, address: SocketAddr) -> Result<Stream, NetError> {
+        let Some(dialer) = &self.dialer else {
+            return open(address).await.map(Stream::Tcp);
+        };
+        let dialled = dialer.dial(address).await;
+        dialled
+            .map(Stream::Outside)
+            .map_err(|error| not_open(address, &error))
+    }
+
     /// The first address that takes a connection. Each gets an equal share of the time that is left.
     async fn reach(
         &self,
@@ -135,7 +156,7 @@ impl Connector {
             let stream = async {
                 match self.proxies.of(origin) {
                     Some(proxy) => self.open_through(proxy, Target::Address(address)).await,
-                    None => open(address).await.map(Stream::Tcp),
+                    None => self.open(address).await,
                 }
             };
             match timeout_at(now + share, stream).await {
@@ -285,6 +306,10 @@ impl Connector {
             }
             // No way to a server begins so.
             Stream::TlsInTls(_) => Err(failed("there is TLS in TLS already".to_owned(), None)),
+            Stream::Outside(_) => Err(failed(
+                "it is dialled from outside, without TLS".to_owned(),
+                None,
+            )),
         }
     }
 
@@ -303,12 +328,17 @@ async fn open(address: SocketAddr) -> Result<TcpStream, NetError> {
             stream.set_nodelay(true).ok();
             Ok(stream)
         }
-        Err(error) if is_exhaustion(&error) => Err(NetError::Exhausted {
-            detail: error.to_string(),
-        }),
-        Err(error) => Err(NetError::Connect {
+        Err(error) => Err(not_open(address, &error)),
+    }
+}
+
+fn not_open(address: SocketAddr, error: &std::io::Error) -> NetError {
+    let detail = error.to_string();
+    match is_exhaustion(error) {
+        true => NetError::Exhausted { detail },
+        false => NetError::Connect {
             address: address.to_string(),
-            detail: error.to_string(),
-        }),
+            detail,
+        },
     }
 }

@@ -2,12 +2,14 @@
 //! connects, and speaks HTTP as odd servers do.
 //!
 //! Layout: `resolve` (host names to addresses, cached), `guard` (which addresses may be reached),
-//! `network` (blocks of addresses), `connect` (TCP and TLS), `proxy` (through whom), `tls` (whom we trust), `http` (requests
+//! `network` (blocks of addresses), `connect` (TCP and TLS), `dial` (who opens
+//! connections, if not this machine), `proxy` (through whom), `tls` (whom we trust), `http` (requests
 //! and answers), `cookies` (what servers want to be told again), `decode` (content encodings), `error` (why no answer came).
 
 mod connect;
 mod cookies;
 mod decode;
+mod dial;
 mod error;
 mod guard;
 mod http;
@@ -19,6 +21,7 @@ mod tls;
 pub use connect::Connector;
 pub use cookies::{CookieJar, NotCookies};
 pub use decode::{DecodeEnd, Decoder};
+pub use dial::{Dialed, Dialer, Pipe};
 pub use error::NetError;
 pub use guard::{Guard, Refused, RefusedPort, special};
 pub use http::{

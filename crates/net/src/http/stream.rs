@@ -1,5 +1,6 @@
 //! The bytes below HTTP: plain TCP or TLS over it.
 
+use crate::dial::Pipe;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,6 +13,8 @@ pub(crate) enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
     /// To a server, within TLS to a proxy.
     TlsInTls(Box<TlsStream<TlsStream<TcpStream>>>),
+    /// Opened by a dialer from outside.
+    Outside(Box<dyn Pipe>),
 }
 
 /// Why no more bytes came.
@@ -45,6 +48,7 @@ impl AsyncRead for Stream {
             Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
             Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
             Stream::TlsInTls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Outside(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
@@ -59,6 +63,7 @@ impl AsyncWrite for Stream {
             Stream::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
             Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
             Stream::TlsInTls(stream) => Pin::new(stream).poll_write(cx, buf),
+            Stream::Outside(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
 
@@ -67,6 +72,7 @@ impl AsyncWrite for Stream {
             Stream::Tcp(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
             Stream::TlsInTls(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Outside(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
@@ -75,6 +81,7 @@ impl AsyncWrite for Stream {
             Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::TlsInTls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Outside(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }
