@@ -12,6 +12,7 @@
 //! - `web`: names, URLs, and which resource a request means
 //! - `words`, `page`, `japanese`, `listing`, `encoding`: the bytes of bodies; `library`: real pages instead
 //! - `request`, `answer`, `wire`, `connection`, `tls`, `server`: HTTP, proper and odd
+//! - `within`: the same without sockets
 //! - `sick`: hosts that never get an answer out; `dns`: a DNS server that keeps silent about some of them
 //! - `witness`: the record; `control`: asking for it from another process; `truth`: what should have happened; `verdict`: both
 //!   in a few figures
@@ -43,6 +44,7 @@ mod truth;
 mod verdict;
 mod web;
 mod wire;
+mod within;
 mod witness;
 mod words;
 
@@ -59,6 +61,7 @@ pub use spec::{
 pub use truth::{BodyTruth, Scope, Truth, TruthQuery, UrlKind, UrlTruth};
 pub use verdict::Verdict;
 pub use web::{SESSION_PARAMETER, Web};
+pub use within::Within;
 pub use witness::{
     GapClass, HostReport, IpReport, Repeat, RequestRecord, UrlCount, Violation, ViolationKind,
     Witness, WitnessReport,
