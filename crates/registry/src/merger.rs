@@ -61,6 +61,22 @@ impl Mergers {
         })
     }
 
+    /// No threads: whoever starts a job does it, at once. For who wants everything to happen in one order.
+    pub(crate) fn inline(lock: Option<Arc<DirLock>>) -> Self {
+        let merger = Merger { jobs: None };
+        Self {
+            readers: vec![merger.clone()],
+            writer: merger.clone(),
+            appender: merger.clone(),
+            patient: merger,
+            threads: Arc::new(Threads {
+                stopping: Arc::default(),
+                handles: Vec::new(),
+                _lock: lock,
+            }),
+        }
+    }
+
     /// The one that does a partition's short jobs.
     pub(crate) fn reader(&self, PartitionId(partition): PartitionId) -> &Merger {
         &self.readers[usize::from(partition) % self.readers.len()]
@@ -86,7 +102,8 @@ impl Drop for Threads {
 #[derive(Clone, Debug)]
 pub(crate) struct Merger {
     // Bounded by its users: a partition has one job of a kind at a time, and a few buffers for each file that grows.
-    jobs: Sender<Job>,
+    // `None`: who starts a job does it.
+    jobs: Option<Sender<Job>>,
 }
 
 /// The result of a job, when it is there.
@@ -106,7 +123,7 @@ impl Merger {
                     job();
                 }
             })?;
-        Ok((Self { jobs }, handle))
+        Ok((Self { jobs: Some(jobs) }, handle))
     }
 
     pub(crate) fn start_job<T: Send + 'static>(
@@ -118,9 +135,12 @@ impl Merger {
             // Whoever gave the job up does not want the result.
             let _ = sender.send(work());
         };
-        self.jobs
-            .send(Box::new(job))
-            .map_err(|_| RegistryError::MergerDied)?;
+        match &self.jobs {
+            Some(jobs) => jobs
+                .send(Box::new(job))
+                .map_err(|_| RegistryError::MergerDied)?,
+            None => job(),
+        }
         Ok(Promise { result })
     }
 }

@@ -86,7 +86,10 @@ impl Registry {
         sync_dir(dir)?;
         let checkpointed: Vec<u64> = manifests.iter().map(|manifest| manifest.seq).collect();
         let durable = Arc::new(Durable::new(&checkpointed));
-        let mergers = Mergers::start(settings.partitions, Some(lock.clone())).at(dir)?;
+        let mergers = match settings.merge_inline {
+            true => Mergers::inline(Some(lock.clone())),
+            false => Mergers::start(settings.partitions, Some(lock.clone())).at(dir)?,
+        };
         let open = |id: u16, manifest: Manifest| {
             let opening = Opening {
                 id: PartitionId(id),

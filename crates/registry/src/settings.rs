@@ -39,6 +39,8 @@ pub struct RegistrySettings {
     /// No host's pause is longer, but for the delay in force: a "not before" further away is cut when
     /// it is read.
     pub longest_pause_ms: u64,
+    /// Merges are done by who wants them, and not by threads of their own: everything happens in one order.
+    pub merge_inline: bool,
 }
 
 impl Default for RegistrySettings {
@@ -56,6 +58,7 @@ impl Default for RegistrySettings {
             unknown_delay_ms: 1_000,
             retry_now: false,
             longest_pause_ms: 86_400_000,
+            merge_inline: false,
         }
     }
 }
