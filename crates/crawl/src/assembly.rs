@@ -226,6 +226,7 @@ pub(crate) fn mapping(
     settings: &Settings,
     bounds: &Bounds,
     clock: Arc<dyn Clock>,
+    outside: Option<Arc<dyn Resolver>>,
 ) -> Result<Arc<Mapping>, CrawlError> {
     let dns = &settings.dns;
     let rules = dns
@@ -234,7 +235,9 @@ pub(crate) fn mapping(
         .map(|text| ResolveRule::parse(text))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|e| CrawlError::Input(e.to_string()))?;
-    let resolver: Arc<dyn Resolver> = if dns.servers.is_empty() {
+    let resolver: Arc<dyn Resolver> = if let Some(outside) = outside {
+        outside
+    } else if dns.servers.is_empty() {
         Arc::new(SystemResolver)
     } else {
         let resolver = DnsResolver::new(&dns.servers, dns.timeout_ms, DNS_ATTEMPTS)

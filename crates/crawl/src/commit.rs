@@ -59,23 +59,38 @@ pub(crate) struct Books {
 
 /// The body of the archivist's thread: works until told to close, or until something cannot be
 /// written.
-pub(crate) fn run(mut archivist: Archivist) -> Books {
-    let worked = tokio::runtime::Builder::new_current_thread()
+pub(crate) fn run(archivist: Archivist) -> Books {
+    match tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
-        .map_err(|e| CrawlError::Internal(format!("no runtime for the archivist: {e}")))
-        .and_then(|runtime| runtime.block_on(archivist.work()));
-    if let Err(error) = worked {
-        archivist.shared.fail(error);
-    }
-    Books {
-        warc: archivist.warc,
-        seen: archivist.seen,
-        logs: archivist.logs,
+    {
+        Ok(runtime) => runtime.block_on(live(archivist)),
+        Err(error) => {
+            archivist.shared.fail(CrawlError::Internal(format!(
+                "no runtime for the archivist: {error}"
+            )));
+            archivist.books()
+        }
     }
 }
 
+/// The archivist's work, from its beginning to its end.
+pub(crate) async fn live(mut archivist: Archivist) -> Books {
+    if let Err(error) = archivist.work().await {
+        archivist.shared.fail(error);
+    }
+    archivist.books()
+}
+
 impl Archivist {
+    fn books(self) -> Books {
+        Books {
+            warc: self.warc,
+            seen: self.seen,
+            logs: self.logs,
+        }
+    }
+
     async fn work(&mut self) -> Result<(), CrawlError> {
         let shared = Arc::clone(&self.shared);
         let mut batch = Vec::new();

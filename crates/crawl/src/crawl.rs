@@ -16,13 +16,14 @@ use crate::error::CrawlError;
 use crate::judging;
 use crate::machine::TooFewFiles;
 use crate::metrics::Progress;
+use crate::outside::Outside;
 use crate::recovery::Recovered;
 use crate::report::{JudgedAgain, Report};
 use crate::retry::Retry;
 use crate::secret;
 use crate::settings::Settings;
 use crate::shared::Shared;
-use crate::start::Checked;
+use crate::start::{Books, Checked};
 use crate::worker::Gauges;
 
 /// The WARC files of a crawl, in its directory.
@@ -50,6 +51,8 @@ pub struct Plan {
     pub retry: Option<Retry>,
     /// Limits that hold for this run alone. They win over the settings, and are not remembered.
     pub this_run: RunLimits,
+    /// Time, connections, addresses and chance, where they are not the machine's.
+    pub outside: Outside,
 }
 
 /// When this run stops, whatever the settings say of the others.
@@ -66,6 +69,26 @@ impl RunLimits {
         let limits = &mut settings.limits;
         limits.max_pages = self.max_pages.unwrap_or(limits.max_pages);
         limits.time_limit_s = self.time_limit_s.unwrap_or(limits.time_limit_s);
+    }
+}
+
+/// A crawl whose directory is open, and that does not run yet.
+pub struct Prepared {
+    books: Books,
+}
+
+impl Prepared {
+    /// Let it run, on threads of its own.
+    pub fn begin(self) -> Result<Crawl, CrawlError> {
+        self.books.begin()
+    }
+
+    /// Let it run in this thread until its end, as tasks of the `LocalSet` in which this is polled: in the runtime's
+    /// time, which a test or a simulator may own. Dropped half-way with its `LocalSet`, it ends without closing
+    /// anything. A crawl that goes on with other settings, or with [`Plan::retry`], is refused: its URLs are judged by a
+    /// thread.
+    pub async fn run_here(self) -> Result<Report, CrawlError> {
+        self.books.run_here().await
     }
 }
 
@@ -130,9 +153,13 @@ impl Crawl {
 
     /// Start, or go on. Everything that a person can get wrong is found before anything is written.
     pub fn start(plan: Plan) -> Result<Self, CrawlError> {
-        let checked = Checked::new(plan)?;
-        let opened = checked.open()?;
-        opened.begin()
+        Self::prepare(plan)?.begin()
+    }
+
+    /// Check the plan, and make, open or recover the crawl's directory. Nothing runs yet.
+    pub fn prepare(plan: Plan) -> Result<Prepared, CrawlError> {
+        let books = Checked::new(plan)?.open()?;
+        Ok(Prepared { books })
     }
 
     /// What has changed since the last run, if URLs are judged again for that before anything is asked for: names of

@@ -14,6 +14,7 @@ use crate::division::DIVISION_DIR;
 use crate::error::CrawlError;
 use crate::judging::JUDGED_FILE;
 use crate::named::NAMED_FILE;
+use crate::outside::Outside;
 use crate::report::counted;
 use crate::sealed::{seal, unseal};
 use crate::secret::SECRET_FILE;
@@ -119,12 +120,10 @@ pub(crate) fn archive_id(crawl_id: u64) -> String {
 }
 
 /// A number that no other registry has, by which registry and archive know that they belong together.
-pub(crate) fn new_crawl_id() -> Result<u64, CrawlError> {
-    getrandom::u64().map_err(|e| {
-        CrawlError::Internal(format!(
-            "the system gives no random numbers for the crawl's id: {e}"
-        ))
-    })
+pub(crate) fn new_crawl_id(outside: &Outside) -> Result<u64, CrawlError> {
+    let mut id = [0; 8];
+    outside.fill(&mut id, "the crawl's id")?;
+    Ok(u64::from_le_bytes(id))
 }
 
 /// Make seeds and settings durable; the settings last, for they say that there is a crawl.

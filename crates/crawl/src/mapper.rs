@@ -55,7 +55,7 @@ pub(crate) fn queue() -> (mpsc::Sender<String>, mpsc::Receiver<String>) {
 }
 
 /// The body of the mapping thread: until no worker is left to drop names off.
-pub(crate) fn run(mapping: Arc<Mapping>, at_once: usize, mut names: mpsc::Receiver<String>) {
+pub(crate) fn run(mapping: Arc<Mapping>, at_once: usize, names: mpsc::Receiver<String>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -63,15 +63,18 @@ pub(crate) fn run(mapping: Arc<Mapping>, at_once: usize, mut names: mpsc::Receiv
         // Turns resolve what they need; nothing depends on this thread.
         return;
     };
-    runtime.block_on(async move {
-        let mut lookups = JoinSet::new();
-        while let Some(name) = names.recv().await {
-            while lookups.len() >= at_once.max(1) {
-                lookups.join_next().await;
-            }
-            let mapping = Arc::clone(&mapping);
-            // The answer is in the cache, or its absence is; both are for the turn to find.
-            lookups.spawn(async move { mapping.resolve(&name).await.is_ok() });
+    runtime.block_on(live(mapping, at_once, names));
+}
+
+/// Resolves names until no worker is left to drop them off.
+pub(crate) async fn live(mapping: Arc<Mapping>, at_once: usize, mut names: mpsc::Receiver<String>) {
+    let mut lookups = JoinSet::new();
+    while let Some(name) = names.recv().await {
+        while lookups.len() >= at_once.max(1) {
+            lookups.join_next().await;
         }
-    });
+        let mapping = Arc::clone(&mapping);
+        // The answer is in the cache, or its absence is; both are for the turn to find.
+        lookups.spawn(async move { mapping.resolve(&name).await.is_ok() });
+    }
 }

@@ -15,11 +15,13 @@ use std::ops::ControlFlow;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use portolan_model::HostId;
 use portolan_net::{BodySink, Head, NetError, Wait};
 use tokio::sync::{Notify, Semaphore};
+
+use tokio::time::Instant;
 
 use crate::generations::Generations;
 

@@ -106,7 +106,7 @@ pub fn preview(settings: Settings, url: &str, anyway: bool) -> Result<Preview, C
         return Err(CrawlError::Input("no URL given".to_owned()));
     };
     let clock = Arc::new(SystemClock::start());
-    let mapping = assembly::mapping(&settings, &assembly::bounds(&settings), clock.clone())?;
+    let mapping = assembly::mapping(&settings, &assembly::bounds(&settings), clock.clone(), None)?;
     let mut named = Named::default();
     let proxy_resolves = assembly::proxies(&settings)?.is_resolving();
     if !settings.dns.allow_private && (!proxy_resolves || is_address(url.host())) {

@@ -9,6 +9,7 @@ use portolan_model::Identities;
 
 use crate::directory::replace;
 use crate::error::CrawlError;
+use crate::outside::Outside;
 
 /// In the crawl's directory, for its owner's eyes alone.
 pub(crate) const SECRET_FILE: &str = "secret";
@@ -17,13 +18,9 @@ pub(crate) const SECRET_FILE: &str = "secret";
 const HEAD: &str = "portolan secret 1: ";
 
 /// A new secret for the crawl that begins in `dir`, durable when this returns.
-pub(crate) fn make(dir: &Path) -> Result<Identities, CrawlError> {
+pub(crate) fn make(dir: &Path, outside: &Outside) -> Result<Identities, CrawlError> {
     let mut secret = [0; Identities::SECRET_BYTES];
-    getrandom::fill(&mut secret).map_err(|e| {
-        CrawlError::Internal(format!(
-            "the system gives no random numbers for the crawl's secret: {e}"
-        ))
-    })?;
+    outside.fill(&mut secret, "the crawl's secret")?;
     let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
     replace(dir, SECRET_FILE, format!("{HEAD}{digits}\n").as_bytes())?;
     Ok(Identities::of_secret(secret))
@@ -77,11 +74,11 @@ mod tests {
         std::fs::create_dir_all(&dir).expect("a directory");
         let none = read(&dir).expect_err("none yet").to_string();
         assert!(none.contains("has no file 'secret'"), "{none}");
-        let made = make(&dir).expect("made");
+        let made = make(&dir, &Outside::default()).expect("made");
         assert_eq!(read(&dir).expect("kept"), made);
         let path = dir.join(SECRET_FILE);
         let text = std::fs::read_to_string(&path).expect("its text");
-        assert_ne!(make(&dir).expect("another"), made);
+        assert_ne!(make(&dir, &Outside::default()).expect("another"), made);
         for damaged in [
             "",
             &text[..text.len() - 2],

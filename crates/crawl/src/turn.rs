@@ -3,13 +3,13 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
 
 use portolan_model::{
     CanonicalUrl, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Reason, Visit,
 };
 use portolan_net::{BodySink, Method, NetError};
 use portolan_registry::{Due, Entry, RegistryError, Turn};
+use tokio::time::Instant;
 
 use crate::answered::Record;
 use crate::asker::{Asked, Asker};

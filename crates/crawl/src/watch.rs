@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use portolan_archive::Finished as ClosedArchive;
 use portolan_model::Reason;
 use portolan_registry::{Partition, Stats};
+use tokio::time::Instant;
 
 use crate::budget::StoppedBy;
 use crate::commit::Books;
 use crate::error::CrawlError;
+use crate::hand::Hand;
 use crate::metrics::{peak_rss_bytes, process_cpu_seconds};
 use crate::outages::Left;
 use crate::recovery::Recovered;
@@ -31,27 +32,48 @@ const GRACE: Duration = Duration::from_secs(30);
 pub(crate) struct Watcher {
     pub(crate) shared: Arc<Shared>,
     pub(crate) gauges: Vec<Arc<Gauges>>,
-    pub(crate) workers: Vec<JoinHandle<Vec<Partition>>>,
-    pub(crate) archivist: JoinHandle<Books>,
+    pub(crate) workers: Vec<Hand<Vec<Partition>>>,
+    pub(crate) archivist: Hand<Books>,
+    /// When the threads began, ...
     pub(crate) begun: Instant,
+    /// ... and how long the crawl had been starting then.
+    pub(crate) started_in: Duration,
     /// CPU time of the process before this crawl began.
     pub(crate) cpu_before: f64,
     pub(crate) dir: PathBuf,
     pub(crate) recovered: Recovered,
 }
 
+/// The body of the watcher's thread.
+pub(crate) fn run(watcher: Watcher) -> Result<Report, CrawlError> {
+    match tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+    {
+        Ok(runtime) => runtime.block_on(watcher.live()),
+        Err(error) => {
+            let failure = CrawlError::Internal(format!("no runtime for the watcher: {error}"));
+            watcher.shared.fail(failure);
+            Err(CrawlError::Internal(format!(
+                "the crawl cannot be watched: {error}"
+            )))
+        }
+    }
+}
+
 impl Watcher {
-    pub(crate) fn run(self) -> Result<Report, CrawlError> {
-        self.watch();
+    /// Watches the crawl to its end, and closes the books.
+    pub(crate) async fn live(self) -> Result<Report, CrawlError> {
+        self.watch().await;
         self.shared.closing.notify_one();
-        let Ok(books) = self.archivist.join() else {
+        let Some(books) = self.archivist.join().await else {
             return Err(CrawlError::Internal("the archivist died".to_owned()));
         };
         let mut partitions = Vec::new();
         for worker in self.workers {
-            match worker.join() {
-                Ok(owned) => partitions.extend(owned),
-                Err(_) => return Err(CrawlError::Internal("a worker died".to_owned())),
+            match worker.join().await {
+                Some(owned) => partitions.extend(owned),
+                None => return Err(CrawlError::Internal("a worker died".to_owned())),
             }
         }
         if let Some(failure) = self.shared.take_failure() {
@@ -63,7 +85,7 @@ impl Watcher {
         // can't tell how long ago it was.
         let in_order = !self.shared.pauses.clock_was_set();
         let (stats, left, archive) = close(partitions, books, self.shared.run_ms, in_order)?;
-        let seconds = self.begun.elapsed().as_secs_f64();
+        let seconds = (self.started_in + self.begun.elapsed()).as_secs_f64();
         let cpu_seconds = process_cpu_seconds() - self.cpu_before;
         let report = Report {
             recovered: self.recovered,
@@ -80,7 +102,7 @@ impl Watcher {
     }
 
     /// Until nothing is left to do, or nothing more may be done.
-    fn watch(&self) {
+    async fn watch(&self) {
         let shared = &self.shared;
         let limit_s = shared.settings.limits.time_limit_s;
         let mut still_since = None;
@@ -88,8 +110,9 @@ impl Watcher {
         let mut settled_before = 0;
         let mut stopping_since: Option<Instant> = None;
         loop {
-            std::thread::sleep(WATCH_EVERY);
-            if limit_s > 0.0 && self.begun.elapsed().as_secs_f64() >= limit_s {
+            tokio::time::sleep(WATCH_EVERY).await;
+            let ran = self.started_in + self.begun.elapsed();
+            if limit_s > 0.0 && ran.as_secs_f64() >= limit_s {
                 shared.budget.stop(StoppedBy::TimeLimit);
             }
             if shared
@@ -98,7 +121,7 @@ impl Watcher {
             {
                 shared.budget.stop(StoppedBy::MaxPages);
             }
-            if self.archivist.is_finished() || self.workers.iter().any(JoinHandle::is_finished) {
+            if self.archivist.is_finished() || self.workers.iter().any(Hand::is_finished) {
                 // One of them ended by itself: it has failed, or panicked without a word, and everything else ends too.
                 shared.unfolded.close();
                 shared.budget.stop_now(StoppedBy::Error);

@@ -10,12 +10,13 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use portolan_model::{HostId, PartitionId, Pulse};
 use portolan_registry::{Delivery, Partition, RegistryError, Rest};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinSet, LocalSet};
+use tokio::time::Instant;
 
 use crate::error::CrawlError;
 use crate::metrics::Stage;
@@ -148,36 +149,38 @@ pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
             return plan.partitions;
         }
     };
-    let tasks = LocalSet::new();
-    tasks.block_on(&runtime, async move {
-        let worker = Rc::new(Worker {
-            parking: RefCell::new(Parking::with_bound(plan.max_idle)),
-            bench: RefCell::new(plan.bench),
-            robots: RefCell::new(RobotsCache::default()),
-            partitions: RefCell::new(plan.partitions),
-            pools: Pools::new(plan.pools),
-            tasks: RefCell::default(),
-            turns: Cell::new(0),
-            failing_turns: Cell::new(0),
-            hold_until_ms: Cell::new(0),
-            unjudged: Cell::new(plan.shared.judging.load(Ordering::SeqCst)),
-            first: Cell::new(0),
-            wake: Notify::new(),
-            reading_robots: Rc::default(),
-            put_off: RefCell::default(),
-            sweep_at_ms: Cell::new(0),
-            gauges: plan.gauges,
-            shared: plan.shared,
-        });
-        let mut inbox = plan.inbox;
-        let answering = neighbour::answer(Rc::clone(&worker), plan.questions);
-        let answering = tokio::task::spawn_local(answering);
-        if let Err(error) = work(&worker, &mut inbox).await {
-            worker.shared.fail(error.into());
-        }
-        answering.abort();
-        worker.partitions.take()
-    })
+    LocalSet::new().block_on(&runtime, live(plan))
+}
+
+/// A worker's work, from its beginning to its end, as a task of a `LocalSet`.
+pub(crate) async fn live(plan: WorkerPlan) -> Vec<Partition> {
+    let worker = Rc::new(Worker {
+        parking: RefCell::new(Parking::with_bound(plan.max_idle)),
+        bench: RefCell::new(plan.bench),
+        robots: RefCell::new(RobotsCache::default()),
+        partitions: RefCell::new(plan.partitions),
+        pools: Pools::new(plan.pools),
+        tasks: RefCell::default(),
+        turns: Cell::new(0),
+        failing_turns: Cell::new(0),
+        hold_until_ms: Cell::new(0),
+        unjudged: Cell::new(plan.shared.judging.load(Ordering::SeqCst)),
+        first: Cell::new(0),
+        wake: Notify::new(),
+        reading_robots: Rc::default(),
+        put_off: RefCell::default(),
+        sweep_at_ms: Cell::new(0),
+        gauges: plan.gauges,
+        shared: plan.shared,
+    });
+    let mut inbox = plan.inbox;
+    let answering = neighbour::answer(Rc::clone(&worker), plan.questions);
+    let answering = tokio::task::spawn_local(answering);
+    if let Err(error) = work(&worker, &mut inbox).await {
+        worker.shared.fail(error.into());
+    }
+    answering.abort();
+    worker.partitions.take()
 }
 
 async fn work(

@@ -5,13 +5,12 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use portolan_archive::{ContentSeen, DurableEnd, WarcWriter, check_files, claim_archive};
-use portolan_model::{CanonicalUrl, Clock, Identities};
+use portolan_model::{CanonicalUrl, Identities};
 use portolan_registry::{
     Logs, Opened, Partition, Registry, RegistryError, RegistrySettings, Snapshot,
 };
 
 use super::Checked;
-use super::threads::record_seed;
 use crate::assembly;
 use crate::check::surt;
 use crate::crawl::{ARCHIVE_DIR, REGISTRY_DIR, SEEN_DIR};
@@ -69,7 +68,7 @@ impl Checked {
         // server said.
         let (ids, mut named) = match resumed {
             true => (secret::read(&dir)?, Named::read(&dir)?),
-            false => (secret::make(&dir)?, Named::default()),
+            false => (secret::make(&dir, &self.plan.outside)?, Named::default()),
         };
         if !settings.dns.allow_private {
             // What a name stands for is then for the proxy to know, but not what an address does.
@@ -146,10 +145,11 @@ impl Checked {
         ids: Identities,
         retry_now: bool,
     ) -> Result<Opened, CrawlError> {
-        let identity = (ids, directory::new_crawl_id()?);
+        let identity = (ids, directory::new_crawl_id(&self.plan.outside)?);
         let partitions = self.chosen.partitions();
         let settings = RegistrySettings {
             retry_now,
+            merge_inline: self.plan.outside.chance.is_some(),
             ..assembly::registry(&self.plan.settings, partitions, identity)
         };
         let dir = dir.join(REGISTRY_DIR);
@@ -187,7 +187,7 @@ impl Checked {
             durable,
             &surt,
             self.clock.clone(),
-            record_seed(self.clock.wall_ms(), 0),
+            self.plan.outside.record_seed(self.clock.wall_ms(), 0),
         )?;
         let crash = (registry.after_crash, registry.torn_log_bytes);
         let recovered = Recovered::new(crash, &recovery, &faults);

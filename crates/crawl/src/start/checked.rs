@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use portolan_archive::{ArchiveSettings, RecordBuilder};
-use portolan_model::{CanonicalUrl, Canonicalizer, Clock, Ranker, SystemClock};
+use portolan_model::{CanonicalUrl, Canonicalizer, Clock, Ranker};
 use portolan_net::{Connector, Mapping};
 
 use super::seeds::{check_ports, parse_seeds};
@@ -24,7 +24,7 @@ pub(crate) struct Checked {
     pub(super) plan: Plan,
     pub(super) begun: Instant,
     pub(super) cpu_before: f64,
-    pub(super) clock: Arc<SystemClock>,
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) canonicalizer: Canonicalizer,
     /// What this run was given.
     pub(super) seeds: Vec<CanonicalUrl>,
@@ -51,17 +51,25 @@ impl Checked {
         let begun = Instant::now();
         let cpu_before = process_cpu_seconds();
         let settings = &plan.settings;
-        let clock = Arc::new(SystemClock::start());
+        let clock = plan.outside.clock();
         let canonicalizer = Canonicalizer::new(&assembly::canonical(settings));
         let seeds = parse_seeds(&canonicalizer, &plan.seeds)?;
         let open_files = machine::raise_open_files();
         let bounds = assembly::bounds(settings);
-        let mapping = assembly::mapping(settings, &bounds, Arc::clone(&clock) as Arc<dyn Clock>)?;
+        let mapping = assembly::mapping(
+            settings,
+            &bounds,
+            Arc::clone(&clock),
+            plan.outside.resolver.clone(),
+        )?;
         let scope = assembly::scope(settings, &seeds)?;
         let access = Access::new(settings, clock.wall_ms())?;
         let proxy_resolves = assembly::proxies(settings)?.is_resolving();
         check_ports(settings, &seeds)?;
-        let connector = assembly::connector(settings)?;
+        let mut connector = assembly::connector(settings)?;
+        if let Some(dialer) = &plan.outside.dialer {
+            connector = connector.dialled_by(Arc::clone(dialer));
+        }
         let archive = assembly::archive(settings);
         RecordBuilder::new(&archive, 0)?;
         let resumed = Crawl::exists(&plan.dir);

@@ -9,6 +9,7 @@ use portolan_archive::{ArchiveSettings, RecordBuilder};
 use portolan_model::{CanonicalUrl, Canonicalizer, LinkBatch, PartitionId};
 use portolan_registry::{Delivery, Entry, Partition};
 use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::time::Instant;
 
 use super::Books;
 use crate::admission::Admission;
@@ -17,31 +18,59 @@ use crate::budget::Budget;
 use crate::commit::{self, Archivist, DELIVERY_QUEUE, FINISHED_QUEUE, Finished};
 use crate::crawl::Crawl;
 use crate::error::CrawlError;
+use crate::hand::{Hand, Place};
 use crate::judging::{self, Judging};
-use crate::machine::Bounds;
+use crate::machine::{Bounds, TooFewFiles};
 use crate::mapper::{self, NameDrop};
 use crate::metrics::Metrics;
 use crate::neighbour::{Neighbours, Question};
 use crate::network::Network;
+use crate::outside::Outside;
 use crate::page::Workbench;
 use crate::rate::Rate;
+use crate::recovery::Recovered;
+use crate::report::Report;
 use crate::shared::{LARGE_BODIES, ROOM_KIB, Shared, UNFOLDED_KIB, owner};
-use crate::watch::Watcher;
+use crate::watch::{self, Watcher};
 use crate::worker::{self, Gauges, WorkerPlan};
 
 /// The workers' threads, and what others know them by.
 #[derive(Default)]
 struct Workers {
-    threads: Vec<JoinHandle<Vec<Partition>>>,
+    hands: Vec<Hand<Vec<Partition>>>,
     /// Where the archivist delivers what is theirs.
     owners: Vec<mpsc::Sender<Delivery>>,
     gauges: Vec<Arc<Gauges>>,
 }
 
 impl Books {
-    /// Let the crawl run.
+    /// Let the crawl run, on threads of its own.
     pub(crate) fn begin(self) -> Result<Crawl, CrawlError> {
+        let begun = self.checked.begun;
+        let employed = self.employ(Place::Threads)?;
+        let watcher = employed.watcher;
+        let watcher = spawn("watcher", move || watch::run(watcher))?;
+        Ok(Crawl {
+            shared: employed.shared,
+            gauges: employed.gauges,
+            begun,
+            resumed: employed.resumed,
+            recovered: employed.recovered,
+            too_few_files: employed.too_few_files,
+            judging_for: employed.judging_for,
+            watcher,
+        })
+    }
+
+    /// Let the crawl run in this thread, as tasks of the caller's `LocalSet`.
+    pub(crate) async fn run_here(self) -> Result<Report, CrawlError> {
+        self.employ(Place::Here)?.watcher.live().await
+    }
+
+    /// Everybody but the watcher begins.
+    fn employ(self, place: Place) -> Result<Employed, CrawlError> {
         let Self { checked, .. } = self;
+        let outside = checked.plan.outside;
         let (finished, inbox) = mpsc::channel(FINISHED_QUEUE);
         let stats = self.partitions.iter().map(|p| p.stats());
         let judged_before = stats.fold((0, 0), |sum, stats| {
@@ -90,6 +119,11 @@ impl Books {
             &self.new_seeds,
         )?;
         let judges = self.judging.is_some() || self.retry.is_some();
+        if judges && place == Place::Here {
+            return Err(CrawlError::Input(
+                "a crawl in one thread goes on with the settings that it began with".to_owned(),
+            ));
+        }
         if judges {
             // The crawl does not end before these URLs are judged and due again.
             shared.outstanding.fetch_add(1, Ordering::SeqCst);
@@ -97,7 +131,7 @@ impl Books {
         let too_few_files = checked
             .bounds
             .too_few_files(shared.division.partitions(), checked.open_files);
-        let names = begin_mapper(&shared, &checked.bounds)?;
+        let names = begin_mapper(&shared, &checked.bounds, place)?;
         let workers = Outfit {
             shared: &shared,
             canonicalizer: &canonicalizer,
@@ -105,9 +139,12 @@ impl Books {
             bounds: &checked.bounds,
             names,
             proxy_resolves: checked.proxy_resolves,
+            outside: &outside,
+            place,
         }
         .begin_workers(self.partitions, questions)?;
-        let builder = RecordBuilder::new(&checked.archive, record_seed(shared.wall_ms(), 1))?;
+        let builder =
+            RecordBuilder::new(&checked.archive, outside.record_seed(shared.wall_ms(), 1))?;
         let archivist = Archivist {
             shared: Arc::clone(&shared),
             warc: self.archive.warc,
@@ -118,13 +155,16 @@ impl Books {
             left_some: false,
             owners: workers.owners,
         };
-        let archivist = spawn("archivist", move || commit::run(archivist))?;
+        let archivist = match place {
+            Place::Threads => Hand::Thread(spawn("archivist", move || commit::run(archivist))?),
+            Place::Here => Hand::Task(tokio::task::spawn_local(commit::live(archivist))),
+        };
         let judging_for = self.judging.as_ref().map(Judging::names);
         if judges {
             let roots = judging::roots(&self.ids, &checked.seeds, &self.roots);
             let builder = RecordBuilder::new(
                 &checked.archive,
-                record_seed(shared.wall_ms(), u64::from(u8::MAX)),
+                outside.record_seed(shared.wall_ms(), u64::from(u8::MAX)),
             )?;
             let admission = shared.admission(canonicalizer.clone());
             let bench = Workbench::new(&shared, canonicalizer, builder, NameDrop::shut());
@@ -137,7 +177,7 @@ impl Books {
         tracing::info!(
             dir = %self.dir.display(),
             resumed = checked.resumed,
-            workers = workers.threads.len(),
+            workers = workers.hands.len(),
             partitions = shared.division.partitions(),
             "the crawl begins"
         );
@@ -147,18 +187,17 @@ impl Books {
         let watcher = Watcher {
             shared: Arc::clone(&shared),
             gauges: workers.gauges.clone(),
-            workers: workers.threads,
+            workers: workers.hands,
             archivist,
-            begun: checked.begun,
+            begun: Instant::now(),
+            started_in: checked.begun.elapsed(),
             cpu_before: checked.cpu_before,
             dir: self.dir,
             recovered: self.archive.recovered.clone(),
         };
-        let watcher = spawn("watcher", move || watcher.run())?;
-        Ok(Crawl {
+        Ok(Employed {
             shared,
             gauges: workers.gauges,
-            begun: checked.begun,
             resumed: checked.resumed,
             recovered: self.archive.recovered,
             too_few_files,
@@ -166,6 +205,17 @@ impl Books {
             watcher,
         })
     }
+}
+
+/// A crawl that works, and whoever is to watch it.
+struct Employed {
+    shared: Arc<Shared>,
+    gauges: Vec<Arc<Gauges>>,
+    resumed: bool,
+    recovered: Recovered,
+    too_few_files: Option<TooFewFiles>,
+    judging_for: Option<Vec<String>>,
+    watcher: Watcher,
 }
 
 /// What all workers are made from.
@@ -177,6 +227,8 @@ struct Outfit<'a> {
     names: mpsc::Sender<String>,
     /// Then nothing is resolved here.
     proxy_resolves: bool,
+    outside: &'a Outside,
+    place: Place,
 }
 
 impl Outfit<'_> {
@@ -205,8 +257,14 @@ impl Outfit<'_> {
                 max_idle: self.bounds.idle.div_ceil(count),
                 gauges: Arc::clone(&gauges),
             };
-            let thread = spawn(&format!("worker-{number}"), move || worker::run(plan))?;
-            workers.threads.push(thread);
+            let hand = match self.place {
+                Place::Threads => {
+                    let name = format!("worker-{number}");
+                    Hand::Thread(spawn(&name, move || worker::run(plan))?)
+                }
+                Place::Here => Hand::Task(tokio::task::spawn_local(worker::live(plan))),
+            };
+            workers.hands.push(hand);
             workers.owners.push(deliveries);
             workers.gauges.push(gauges);
         }
@@ -214,7 +272,8 @@ impl Outfit<'_> {
     }
 
     fn workbench(&self, number: usize) -> Result<Workbench, CrawlError> {
-        let seed = record_seed(self.shared.wall_ms(), number as u64 + 2);
+        let wall_ms = self.shared.wall_ms();
+        let seed = self.outside.record_seed(wall_ms, number as u64 + 2);
         let builder = RecordBuilder::new(self.archive, seed)?;
         let names = match self.proxy_resolves {
             true => NameDrop::shut(),
@@ -230,11 +289,22 @@ impl Outfit<'_> {
 }
 
 /// The thread that resolves names ahead; where they are dropped for it.
-fn begin_mapper(shared: &Shared, bounds: &Bounds) -> Result<mpsc::Sender<String>, CrawlError> {
+fn begin_mapper(
+    shared: &Shared,
+    bounds: &Bounds,
+    place: Place,
+) -> Result<mpsc::Sender<String>, CrawlError> {
     let (names, inbox) = mapper::queue();
     let mapping = Arc::clone(&shared.mapping);
     let at_once = bounds.lookups + bounds.slow_lookups;
-    spawn("mapper", move || mapper::run(mapping, at_once, inbox))?;
+    match place {
+        Place::Threads => {
+            spawn("mapper", move || mapper::run(mapping, at_once, inbox))?;
+        }
+        Place::Here => {
+            tokio::task::spawn_local(mapper::live(mapping, at_once, inbox));
+        }
+    }
     Ok(names)
 }
 
@@ -272,11 +342,6 @@ fn plant(
             .map_err(|_| CrawlError::Internal("no room for the seeds".to_owned()))?;
     }
     Ok(())
-}
-
-/// Record ids must differ between threads and between runs.
-pub(super) fn record_seed(now_ms: u64, thread: u64) -> u64 {
-    now_ms ^ (u64::from(std::process::id()) << 44) ^ (thread << 34)
 }
 
 fn spawn<T: Send + 'static>(

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use portolan_crawl::report::{bytes, thousands};
 use portolan_crawl::scope::ScopeKind;
 use portolan_crawl::settings::Compression;
-use portolan_crawl::{Plan, Report, RunLimits, Seed, Settings};
+use portolan_crawl::{Outside, Plan, Report, RunLimits, Seed, Settings};
 use portolan_simweb::Verdict;
 use serde_json::{Value, json};
 
@@ -110,6 +110,7 @@ fn measure(
         seeds: vec![seed],
         settings,
         this_run: RunLimits::default(),
+        outside: Outside::default(),
         retry: None,
     };
     let report = crawl::drive(plan, Display::new(arguments.json))?;

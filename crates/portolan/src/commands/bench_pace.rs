@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use portolan_crawl::report::{bytes, thousands};
 use portolan_crawl::scope::ScopeKind;
-use portolan_crawl::{Crawl, Plan, Report, RunLimits, Seed, Settings, StoppedBy};
+use portolan_crawl::{Crawl, Outside, Plan, Report, RunLimits, Seed, Settings, StoppedBy};
 use portolan_simweb::{Figures, WebSpec};
 use serde_json::{Value, json};
 
@@ -136,6 +136,7 @@ fn crawl(
         seeds: seeds(spec, lost),
         settings,
         this_run: RunLimits::default(),
+        outside: Outside::default(),
         retry: None,
     };
     let crawl = Crawl::start(plan)?;

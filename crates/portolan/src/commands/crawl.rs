@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use portolan_crawl::report::{counted, thousands};
 use portolan_crawl::scope::ScopeKind;
-use portolan_crawl::{Crawl, Plan, Report, Retry, RunLimits, Seed, Settings, StoppedBy};
+use portolan_crawl::{Crawl, Outside, Plan, Report, Retry, RunLimits, Seed, Settings, StoppedBy};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 
@@ -190,6 +190,7 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
             max_pages: arguments.max_pages,
             time_limit_s: arguments.time_limit.map(|limit| limit.as_secs_f64()),
         },
+        outside: Outside::default(),
         retry,
     })
 }
