@@ -53,6 +53,7 @@ pub(crate) enum Command {
     Warc(WarcCommand),
     Check(CheckArguments),
     Config(ConfigArguments),
+    Simulate(crate::arguments_simulate::SimulateArguments),
     Simweb(SimwebArguments),
     Demo(DemoArguments),
     #[command(subcommand)]

@@ -23,6 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "partition",
         ],
     ),
+    ("simulate", &["model", "net", "registry", "crawl", "simweb"]),
     (
         "portolan",
         &[
@@ -31,6 +32,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "archive",
             "partition",
             "simweb",
+            "simulate",
             "crawl",
         ],
     ),

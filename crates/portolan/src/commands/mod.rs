@@ -27,6 +27,7 @@ mod partition;
 mod partition_compare;
 mod partition_modes;
 mod rank;
+mod simulate;
 mod simweb;
 mod status;
 mod url_formats;
@@ -55,6 +56,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Config(arguments) => config::run(&arguments),
         Command::Completions(arguments) => manual::completions(&arguments),
         Command::Man(arguments) => manual::man(&arguments),
+        Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Simweb(arguments) => simweb::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Bench(command) => bench::run(command),

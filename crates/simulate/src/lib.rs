@@ -1,0 +1,22 @@
+//! Whole crawls in one thread, on a clock that jumps, of a Web without sockets, with faults drawn from a seed.
+//!
+//! [`simulate`] runs one: the crawler's own code, from the plan to the report, against the simulated Web. The seed says
+//! what the Web is like, which hosts are out and when, when names are not resolved, when the time of day is set, and
+//! when the crawl is killed. A killed crawl goes on from what its directory held at that moment. At the end the Web's
+//! witness, the Web's truth and the registry say whether the invariants of ARCHITECTURE.md held. The same seed gives the
+//! same requests at the same times: what fails can be repeated.
+//!
+//! Layout: `chance` (numbers from the seed), `time` (the clock), `weather` (what fails when), `world` (the Web behind a
+//! dialer and a resolver), `lives` (runs and kills), `verdict` (the invariants).
+//!
+//! Not simulated: writes that the disk refuses or loses, kills in the middle of a commit, and TLS.
+
+mod chance;
+mod lives;
+mod time;
+mod verdict;
+mod weather;
+mod world;
+
+pub use lives::{Simulated, simulate};
+pub use verdict::Broken;
