@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portolan_crawl::scope::ScopeKind;
-use portolan_crawl::{Crawl, CrawlError, Outside, Plan, Report, RunLimits, Seed, Settings};
+use portolan_crawl::{Crawl, CrawlError, Outside, Plan, RunLimits, Seed, Settings};
 use portolan_simweb::{
     ContentSpec, DiscoverySpec, FaultSpec, LatencySpec, RobotsSpec, Web, WebSpec, Within,
 };
@@ -153,7 +153,7 @@ struct Lives<'a> {
 
 enum End {
     Killed,
-    Ended(Result<Report, CrawlError>),
+    Ended(Result<(), CrawlError>),
     StoodStill,
 }
 
@@ -178,7 +178,7 @@ impl Lives<'_> {
             let may_die = self.lived < kills;
             match self.live(may_die, chance)? {
                 End::Killed => self.be_killed(chance)?,
-                End::Ended(Ok(_)) => return Ok(Vec::new()),
+                End::Ended(Ok(())) => return Ok(Vec::new()),
                 End::Ended(Err(error)) => return Ok(failed(&format!("the crawl failed: {error}"))),
                 End::StoodStill => return Ok(failed("the crawl stands still")),
             }
@@ -211,7 +211,7 @@ impl Lives<'_> {
                 () = death => End::Killed,
                 () = clock.fatal.notified() => End::Killed,
                 () = tokio::time::sleep(LIMIT) => End::StoodStill,
-                ended = prepared.run_here() => End::Ended(ended),
+                ended = prepared.run_here() => End::Ended(ended.map(|_| ())),
             }
         }));
         if let End::Killed = end {

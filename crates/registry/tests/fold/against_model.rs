@@ -27,6 +27,7 @@ fn tiny(keep_log: bool, order: Order) -> RegistrySettings {
         unknown_delay_ms: 10,
         retry_now: false,
         longest_pause_ms: 86_400_000,
+        merge_inline: false,
     }
 }
 
