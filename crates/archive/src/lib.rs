@@ -62,6 +62,8 @@ pub use read::{Block, Format, Record, WarcReader};
 pub use record::RecordBuilder;
 pub use recover::Recovery;
 pub use seen::{ContentSeen, MergeJob, MergedRun, SeenCheck, SeenRecord, check_seen};
-pub use settings::{ArchiveSettings, Compression, DurableEnd};
+pub use settings::{
+    ArchiveSettings, Compression, DurableEnd, FILES_A_NODE, MAX_NODE_NUMBER, file_prefix,
+};
 pub use verify::{Captured, Finding, Report, verify, verify_for_index};
-pub use writer::{Finished, WarcWriter, check_prefix};
+pub use writer::{Finished, WarcWriter, check_node, check_prefix};

@@ -147,7 +147,10 @@ pub(crate) fn archive(settings: &Settings) -> ArchiveSettings {
     }
     ArchiveSettings {
         prefix: settings.archive.prefix.clone(),
+        node: settings.archive.node.clone(),
+        node_number: settings.archive.node_number,
         rotate_bytes: settings.archive.file_bytes,
+        rotate_ms: settings.archive.file_age_s.saturating_mul(1000),
         compression: match settings.archive.compression {
             Compression::Gzip => portolan_archive::Compression::Gzip,
             Compression::None => portolan_archive::Compression::None,

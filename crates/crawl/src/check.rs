@@ -203,7 +203,7 @@ fn check_archive(
     );
     let logged = registry.archive_files.as_deref();
     if let (Some(settings), Some(logged)) = (settings, logged) {
-        for fault in check_files(dir, &settings.archive.prefix, logged)? {
+        for fault in check_files(dir, &settings.archive.file_prefix(), logged)? {
             warcs.find(&fault.path, 0, fault.what());
         }
     }

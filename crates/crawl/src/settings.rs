@@ -176,13 +176,23 @@ pub struct ContentSettings {
 #[serde(deny_unknown_fields)]
 pub struct ArchiveSettings {
     pub prefix: String,
+    pub node: String,
+    pub node_number: u16,
     pub file_bytes: u64,
+    pub file_age_s: u64,
     pub compression: Compression,
     pub compression_level: u8,
     pub commit_ms: u64,
     pub commit_bytes: usize,
     pub deduplicate: bool,
     pub operator: String,
+}
+
+impl ArchiveSettings {
+    /// What the names of this machine's WARC files begin with.
+    pub fn file_prefix(&self) -> String {
+        portolan_archive::file_prefix(&self.prefix, &self.node)
+    }
 }
 
 /// How records lie in the WARC files.
@@ -368,14 +378,14 @@ mod tests {
         );
         assert_eq!(
             (
-                ours.prefix,
-                ours.rotate_bytes,
+                (ours.prefix, ours.node, ours.node_number),
+                (ours.rotate_bytes, ours.rotate_ms),
                 ours.compression,
                 ours.compression_level
             ),
             (
-                rooms.prefix,
-                rooms.rotate_bytes,
+                (rooms.prefix, rooms.node, rooms.node_number),
+                (rooms.rotate_bytes, rooms.rotate_ms),
                 rooms.compression,
                 rooms.compression_level
             )
@@ -449,6 +459,8 @@ mod tests {
                 "content.reserved_texts",
             ),
             ("[archive]\nprefix = \"a/b\"", "archive.prefix"),
+            ("[archive]\nnode = \"a/b\"", "archive.node"),
+            ("[archive]\nnode_number = 4096", "archive.node_number"),
         ] {
             assert!(wrong(text).contains(setting), "{text}: {}", wrong(text));
         }

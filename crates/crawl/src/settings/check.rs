@@ -1,5 +1,6 @@
 //! What types cannot say of settings: values that would fetch nothing, never end, or be impolite.
 
+use portolan_archive::MAX_NODE_NUMBER;
 use portolan_net::{Network, ResolveRule, check_name_server};
 
 use super::{FrontierOrder, MAX_PARTITIONS, Settings, SettingsError};
@@ -144,10 +145,22 @@ impl Settings {
             );
             return wrong("content.types", &what);
         }
-        match portolan_archive::check_prefix(&self.archive.prefix) {
-            Ok(()) => Ok(()),
-            Err(what) => wrong("archive.prefix", what),
+        self.check_archive()
+    }
+
+    fn check_archive(&self) -> Result<(), SettingsError> {
+        let archive = &self.archive;
+        if let Err(what) = portolan_archive::check_prefix(&archive.prefix) {
+            return wrong("archive.prefix", what);
         }
+        if let Err(what) = portolan_archive::check_node(&archive.node) {
+            return wrong("archive.node", what);
+        }
+        if archive.node_number > MAX_NODE_NUMBER {
+            let what = format!("must be at most {MAX_NODE_NUMBER}");
+            return wrong("archive.node_number", &what);
+        }
+        Ok(())
     }
 
     /// Texts with a form of their own: patterns, networks, addresses.
@@ -185,6 +198,12 @@ impl Settings {
                 "archive.prefix",
                 &self.archive.prefix,
                 &begun.archive.prefix,
+            ),
+            ("archive.node", &self.archive.node, &begun.archive.node),
+            (
+                "archive.node_number",
+                &self.archive.node_number.to_string(),
+                &begun.archive.node_number.to_string(),
             ),
             (
                 "registry.partitions",

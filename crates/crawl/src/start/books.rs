@@ -4,7 +4,9 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use portolan_archive::{ContentSeen, DurableEnd, WarcWriter, check_files, claim_archive};
+use portolan_archive::{
+    ContentSeen, DurableEnd, WarcWriter, check_files, claim_archive, file_prefix,
+};
 use portolan_model::{CanonicalUrl, Clock, Identities};
 use portolan_registry::{
     Logs, Opened, Partition, Registry, RegistryError, RegistrySettings, Snapshot,
@@ -180,7 +182,11 @@ impl Checked {
         if durable.is_none() || dir.join(ARCHIVE_DIR).is_dir() {
             claim_archive(dir, &directory::archive_id(registry.crawl_id))?;
         }
-        let faults = check_files(dir, &self.archive.prefix, files)?;
+        let faults = check_files(
+            dir,
+            &file_prefix(&self.archive.prefix, &self.archive.node),
+            files,
+        )?;
         let (warc, recovery) = WarcWriter::recover(
             dir,
             self.archive.clone(),

@@ -75,7 +75,7 @@ fn archived_in(dir: &Path, visit: Option<&Visit>) -> Result<Option<(PathBuf, u64
     let Some(at) = visit.and_then(|visit| visit.archive) else {
         return Ok(None);
     };
-    let prefix = Crawl::saved_settings(dir)?.archive.prefix;
+    let prefix = Crawl::saved_settings(dir)?.archive.file_prefix();
     let path = warc_path(dir, &prefix, at.file).map_err(Failure::failed)?;
     Ok(path.map(|path| (path, at.offset)))
 }
