@@ -1,5 +1,7 @@
 //! Settings of the archive: plain data, read once.
 
+use serde::{Deserialize, Serialize};
+
 /// Sizes, names and compression. All fixed when the crawl starts.
 #[derive(Clone, Debug)]
 pub struct ArchiveSettings {
@@ -58,7 +60,8 @@ pub fn file_prefix(prefix: &str, node: &str) -> String {
 }
 
 /// How records lie in the files.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Compression {
     /// A gzip member a record, in files named `.warc.gz`.
     Gzip,

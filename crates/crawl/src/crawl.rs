@@ -9,7 +9,6 @@ use std::time::Instant;
 use portolan_model::{CanonicalUrl, Canonicalizer, Identities};
 use portolan_registry::Registry;
 
-use crate::assembly;
 use crate::budget::StoppedBy;
 use crate::directory::{self, SETTINGS_FILE};
 use crate::error::CrawlError;
@@ -117,9 +116,7 @@ impl Crawl {
 
     /// What makes two spellings of a URL one in the crawl in `dir`.
     pub fn canonicalizer(dir: &Path) -> Result<Canonicalizer, CrawlError> {
-        Ok(Canonicalizer::new(&assembly::canonical(
-            &Self::saved_settings(dir)?,
-        )))
+        Ok(Canonicalizer::new(&Self::saved_settings(dir)?.urls))
     }
 
     /// Are all URLs of the crawl in `dir` judged by its settings? Not while a run judges them again, or if that was cut

@@ -12,6 +12,9 @@ use std::ops::Range;
 pub use access::{AccessSettings, HostSettings, SecretText};
 pub(crate) use access::{Entrance, is_secret, product_of, split_field};
 
+pub use portolan_archive::Compression;
+use portolan_model::Order;
+use portolan_model::url::CanonicalSettings;
 use serde::{Deserialize, Serialize};
 
 use crate::scope::ScopeSettings;
@@ -34,7 +37,7 @@ pub struct Settings {
     pub outages: OutageSettings,
     pub robots: RobotsSettings,
     pub scope: ScopeSettings,
-    pub urls: UrlSettings,
+    pub urls: CanonicalSettings,
     pub dns: DnsSettings,
     pub http: HttpSettings,
     pub content: ContentSettings,
@@ -103,16 +106,6 @@ pub struct RobotsSettings {
     pub meta: bool,
     pub sitemaps: bool,
     pub max_sitemap_depth: u8,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UrlSettings {
-    pub drop_parameters: Vec<String>,
-    pub drop_parameters_with_session_value: Vec<String>,
-    pub drop_parameters_beside: Vec<(String, String)>,
-    pub drop_session_segments: bool,
-    pub drop_semicolon_parameters: Vec<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -195,30 +188,12 @@ impl ArchiveSettings {
     }
 }
 
-/// How records lie in the WARC files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Compression {
-    Gzip,
-    None,
-}
-
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FrontierSettings {
-    pub order: FrontierOrder,
+    /// What comes sooner.
+    pub order: Order,
     pub ranks: String,
-}
-
-/// What comes sooner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FrontierOrder {
-    Backlinks,
-    Breadth,
-    Opic,
-    SiteIndegree,
-    Pagerank,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -354,16 +329,12 @@ impl Default for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use portolan_model::url::CanonicalSettings;
 
     #[test]
     fn the_shipped_defaults_are_the_rooms_own() {
         let settings = Settings::default();
         assert_eq!(settings.scope, ScopeSettings::default());
-        assert_eq!(
-            crate::assembly::canonical(&settings),
-            CanonicalSettings::default()
-        );
+        assert_eq!(settings.urls, CanonicalSettings::default());
         assert_eq!(
             crate::assembly::http(&settings),
             portolan_net::HttpSettings::default()

@@ -1,9 +1,10 @@
 //! What types cannot say of settings: values that would fetch nothing, never end, or be impolite.
 
 use portolan_archive::MAX_NODE_NUMBER;
+use portolan_model::Order;
 use portolan_net::{Network, ResolveRule, check_name_server};
 
-use super::{FrontierOrder, MAX_PARTITIONS, Settings, SettingsError};
+use super::{MAX_PARTITIONS, Settings, SettingsError};
 use crate::scope::Scope;
 
 /// RFC 9309: robots.txt is not believed for longer than a day. Asked for more often than this, it would
@@ -26,7 +27,7 @@ impl Settings {
         self.check_texts()?;
         self.check_patterns()?;
         self.check_access()?;
-        if self.frontier.order == FrontierOrder::Pagerank && self.frontier.ranks.is_empty() {
+        if self.frontier.order == Order::Pagerank && self.frontier.ranks.is_empty() {
             return wrong(
                 "frontier.ranks",
                 "must name a rank table for frontier.order = \"pagerank\"; 'portolan rank DIR --out FILE' writes one",

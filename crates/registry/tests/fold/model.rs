@@ -443,7 +443,7 @@ impl Web {
             2 => Verdict::Crawl {
                 priority: self.random.below(7) as i8 - 3,
             },
-            3 if self.order == Order::Given => Verdict::Crawl {
+            3 if self.order == Order::Pagerank => Verdict::Crawl {
                 priority: given_priority(self.random.below(40) as u8, 0),
             },
             _ => Verdict::Crawl { priority: 0 },
