@@ -5,6 +5,29 @@
 //! scanner), `css` (what style sheets need), `robots` (RFC 9309), `directives` (X-Robots-Tag and meta robots), `sitemap`, `feed`, `xml`
 //! (what those two share), `mime` (content types, sniffing, which parser a body gets), `fingerprint`
 //! (exact and similar).
+//!
+//! # Example
+//!
+//! ```
+//! use portolan_content::Robots;
+//! use portolan_content::html::{Found, PageScanner, ScanOptions};
+//!
+//! let mut links = Vec::new();
+//! let mut sink = |found: Found<'_>| {
+//!     if let Found::Link { href, .. } = found {
+//!         links.push(href.to_owned());
+//!     }
+//! };
+//! let mut scanner = PageScanner::new(&ScanOptions::default(), Some("utf-8"));
+//! // A page may come in pieces of any size.
+//! scanner.feed(b"<title>Hello</title><a hre", &mut sink);
+//! let summary = scanner.finish_with(b"f=/next>next</a>", &mut sink);
+//! assert_eq!(links, ["/next"]);
+//!
+//! let robots = Robots::parse(b"User-agent: *\nDisallow: /private", "mybot");
+//! assert!(robots.allows("/next") && !robots.allows("/private/x"));
+//! # let _ = summary;
+//! ```
 
 pub mod charset;
 mod css;

@@ -51,6 +51,27 @@ pub struct Plan {
     pub this_run: RunLimits,
 }
 
+impl Plan {
+    /// A crawl of `seeds` into `dir`, or the one that is there already with these seeds added.
+    pub fn new<S: Into<String>>(
+        dir: impl Into<PathBuf>,
+        seeds: impl IntoIterator<Item = S>,
+        settings: Settings,
+    ) -> Self {
+        let seed = |text: S| Seed {
+            text: text.into(),
+            place: "the plan".to_owned(),
+        };
+        Self {
+            dir: dir.into(),
+            seeds: seeds.into_iter().map(seed).collect(),
+            settings,
+            retry: None,
+            this_run: RunLimits::default(),
+        }
+    }
+}
+
 /// When this run stops, whatever the settings say of the others.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunLimits {

@@ -16,6 +16,21 @@
 //! - `witness`: the record; `control`: asking for it from another process; `truth`: what should have happened; `verdict`: both
 //!   in a few figures
 //! - `run`: all of it for a person at a terminal
+//!
+//! # Example
+//!
+//! ```
+//! use portolan_simweb::{Server, Web, WebSpec};
+//! use std::sync::Arc;
+//!
+//! let spec = WebSpec { hosts: 3, pages_per_host: 5, ..WebSpec::default() };
+//! let web = Arc::new(Web::new(spec)?);
+//! let server = Server::start(web, "127.0.0.1:0".parse()?)?;
+//! // A crawler would be sent to the server here.
+//! let witness = server.shutdown();
+//! assert_eq!(witness.requests().len(), 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod answer;
 mod connection;
