@@ -3,7 +3,7 @@
 //!
 //! Layout: `charset` (which charset a page is in, and its pieces as UTF-8), `html` (the streaming link
 //! scanner), `css` (what style sheets need), `robots` (RFC 9309), `directives` (X-Robots-Tag and meta robots), `sitemap`, `feed`, `xml`
-//! (what those two share), `mime` (content types, sniffing, which parser a body gets), `fingerprint`
+//! (what those two share), `tol` and `tvi` (tables that a site keeps beside a document: its links, its volatile parts), `mime` (content types, sniffing, which parser a body gets), `fingerprint`
 //! (exact and similar).
 //!
 //! # Example
@@ -38,6 +38,8 @@ pub mod html;
 mod mime;
 mod robots;
 mod sitemap;
+mod tol;
+mod tvi;
 mod xml;
 
 pub use css::{CssScanner, style_sheet_text};
@@ -47,3 +49,5 @@ pub use fingerprint::{Fingerprint, Simhash, distance};
 pub use mime::{DocumentKind, MimeType, SNIFF_BYTES, is_gzip, kind_of, sniff};
 pub use robots::{MAX_ROBOTS_BYTES, Robots, RobotsAnswer, RobotsVerdict};
 pub use sitemap::{SitemapEntry, SitemapKind, SitemapLimits, SitemapSummary, parse_sitemap};
+pub use tol::{Site, SiteError, Tol, TolLink};
+pub use tvi::{Markup, Refreshed, Tvi};

@@ -52,6 +52,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Warc(WarcCommand),
     Check(CheckArguments),
+    Augment(crate::arguments_augment::AugmentArguments),
     Config(ConfigArguments),
     Simweb(SimwebArguments),
     Demo(DemoArguments),

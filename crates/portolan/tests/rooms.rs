@@ -27,6 +27,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "portolan",
         &[
             "model",
+            "content",
             "registry",
             "archive",
             "partition",

@@ -1,5 +1,6 @@
 //! One file for each command.
 
+mod augment;
 mod bench;
 mod bench_archive;
 mod bench_crawl;
@@ -52,6 +53,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Links(arguments) => links::run(&arguments),
         Command::Warc(command) => warc::run(command),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Augment(arguments) => augment::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Completions(arguments) => manual::completions(&arguments),
         Command::Man(arguments) => manual::man(&arguments),
