@@ -5,12 +5,13 @@ use crate::error::{At, RegistryError, Result};
 use crate::files::replace_file;
 use crate::stats::Stats;
 use crate::wire::{Reader, put_varint};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
 
 const NAME: &str = "manifest";
-const MAGIC: &[u8; 8] = b"PORTMAN1";
+const MAGIC: &[u8; 8] = b"PORTMAN2";
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Manifest {
@@ -19,7 +20,7 @@ pub(crate) struct Manifest {
     pub(crate) arrivals: u64,
     pub(crate) next_file: u64,
     /// By source partition: the last of its entries heard of.
-    pub(crate) heard: Vec<u64>,
+    pub(crate) heard: BTreeMap<u16, u64>,
     pub(crate) known_runs: Vec<u64>,
     pub(crate) due_runs: Vec<u64>,
     pub(crate) host_runs: Vec<u64>,
@@ -44,12 +45,12 @@ impl Manifest {
         ] {
             put_varint(&mut bytes, number);
         }
-        for list in [
-            &self.heard,
-            &self.known_runs,
-            &self.due_runs,
-            &self.host_runs,
-        ] {
+        put_varint(&mut bytes, self.heard.len() as u64);
+        for (&source, &number) in &self.heard {
+            put_varint(&mut bytes, u64::from(source));
+            put_varint(&mut bytes, number);
+        }
+        for list in [&self.known_runs, &self.due_runs, &self.host_runs] {
             put_varint(&mut bytes, list.len() as u64);
             for &number in list {
                 put_varint(&mut bytes, number);
@@ -90,8 +91,11 @@ impl Manifest {
             seeds_bytes: reader.varint()?,
             ..Self::default()
         };
+        for _ in 0..reader.varint()? {
+            let source = reader.narrow()?;
+            manifest.heard.insert(source, reader.varint()?);
+        }
         for list in [
-            &mut manifest.heard,
             &mut manifest.known_runs,
             &mut manifest.due_runs,
             &mut manifest.host_runs,

@@ -23,7 +23,7 @@ pub enum Entry {
         visit: Visit,
         pulse: Pulse,
         links: LinkBatch,
-        /// Emptied by `Logs::commit` once they are in their own logs.
+        /// Emptied by `Journal::commit`, which makes entries of their destinations of them.
         forwards: Vec<(PartitionId, LinkBatch)>,
         targets: Vec<DocId>,
     },
@@ -36,7 +36,7 @@ pub enum Entry {
         /// Where the answer that told them is archived.
         archive: Option<ArchivePosition>,
         links: LinkBatch,
-        /// Emptied by `Logs::commit` once they are in their own logs.
+        /// Emptied by `Journal::commit`, which makes entries of their destinations of them.
         forwards: Vec<(PartitionId, LinkBatch)>,
     },
     /// URLs that failed or were excluded become due again, as if they had never been tried. URLs

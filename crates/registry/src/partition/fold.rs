@@ -21,7 +21,7 @@ impl Partition {
         match entry {
             Entry::Links { source, links } => {
                 if let Some((PartitionId(source), seq)) = *source {
-                    let heard = &mut self.heard[usize::from(source)];
+                    let heard = self.heard.entry(source).or_default();
                     if seq <= *heard {
                         return Ok(());
                     }

@@ -24,6 +24,7 @@ use crate::sieve::Sieve;
 use crate::stats::Stats;
 use crate::texts::Texts;
 use portolan_model::{Identities, Order, PartitionId};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use turns::{InFlight, Live};
@@ -48,7 +49,7 @@ pub struct Partition {
     /// Observations and retries so far.
     arrivals: u64,
     /// By source partition: the last of its entries heard of.
-    heard: Vec<u64>,
+    heard: BTreeMap<u16, u64>,
     pub(crate) stats: Stats,
     pub(crate) sieve: Sieve,
     pub(crate) texts: Texts,
@@ -104,7 +105,6 @@ pub struct Backlog {
 pub(crate) struct Opening {
     pub(crate) id: PartitionId,
     pub(crate) dir: PathBuf,
-    pub(crate) partitions: u16,
     pub(crate) limits: Limits,
     pub(crate) order: Order,
     pub(crate) ids: Identities,
@@ -122,7 +122,6 @@ impl Partition {
         let Opening {
             id,
             dir,
-            partitions,
             limits,
             order,
             ids,
@@ -135,8 +134,6 @@ impl Partition {
         } = opening;
         let writers = (!read_only).then_some(&mergers);
         let file = |name: &str, length| AppendFile::open(dir.join(name), length, writers.cloned());
-        let mut heard = manifest.heard;
-        heard.resize(usize::from(partitions), 0);
         let mut partition = Self {
             id,
             limits,
@@ -145,7 +142,7 @@ impl Partition {
             read_only,
             applied: manifest.seq,
             arrivals: manifest.arrivals,
-            heard,
+            heard: manifest.heard,
             stats: manifest.stats,
             sieve: Sieve::open(&dir, &manifest.known_runs, &limits)?,
             texts: Texts::new(file("urls", manifest.texts_bytes)?, ids),
@@ -312,10 +309,6 @@ impl Partition {
     /// The registry was opened at `opened_ms`, which is after everything that is recorded.
     pub(crate) fn opened_at(&mut self, opened_ms: u64) {
         self.opened_ms = opened_ms;
-    }
-
-    pub(crate) fn heard(&self) -> &[u64] {
-        &self.heard
     }
 
     /// All links of a kind that makes a seed, in order, repeats included.
