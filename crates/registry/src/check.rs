@@ -6,7 +6,7 @@ use crate::files::{Scan, Shape, Table};
 use crate::frontier::ENTRIES;
 use crate::hosts::STATES;
 use crate::lock::DirLock;
-use crate::log::{Entry, JournalReader, Positions, list_segments};
+use crate::log::{Arrival, Entry, JournalReader, Positions, list_segments};
 use crate::manifest::Manifest;
 use crate::meta::Meta;
 use crate::registry::{journal_dir, partition_dir};
@@ -192,11 +192,11 @@ impl Kinds {
         }
         let mut stats = Stats::default();
         let sound = manifests
-            .iter()
-            .filter_map(|(id, m)| Some((id, m.as_ref()?)));
-        sound.clone().for_each(|(_, m)| stats.add(&m.stats));
-        let known = sound.map(|(&id, manifest)| (id, manifest.seq)).collect();
-        match read_journal(dir, &known, &mut stats) {
+            .into_iter()
+            .filter_map(|(id, manifest)| Some((id, manifest?)));
+        let sound: BTreeMap<u16, Manifest> = sound.collect();
+        sound.values().for_each(|m| stats.add(&m.stats));
+        match read_journal(dir, sound, &mut stats) {
             Ok(torn_bytes) => kind.torn_bytes += torn_bytes,
             Err(error) => kind.damage.push(damage(dir, error)),
         }
@@ -205,22 +205,41 @@ impl Kinds {
 }
 
 /// Every segment that is there, also those that checkpoints have made superfluous. Returns the bytes of its torn end.
-fn read_journal(dir: &Path, known: &Positions, stats: &mut Stats) -> Result<u64> {
-    let mut journal = JournalReader::open_all(dir, known)?;
+fn read_journal(
+    dir: &Path,
+    mut manifests: BTreeMap<u16, Manifest>,
+    stats: &mut Stats,
+) -> Result<u64> {
+    let known: Positions = manifests.iter().map(|(&id, m)| (id, m.seq)).collect();
+    let mut journal = JournalReader::open_all(dir, &known)?;
     while let Some(commit) = journal.next()? {
         for item in commit.entries(|_| Some(0)) {
-            let (_, _, entry) = item?;
+            let (id, seq, entry) = item?;
             match entry {
                 Entry::Visit { visit, .. } => {
-                    visit.archive.iter().for_each(|at| stats.archived(at))
+                    visit.archive.iter().for_each(|at| stats.archived(at));
                 }
                 Entry::Host { archive, .. } => archive.iter().for_each(|at| stats.archived(at)),
+                Entry::Links {
+                    source: Some(origin),
+                    ..
+                } => {
+                    let news = manifests.get_mut(&id.0).filter(|m| seq > m.seq);
+                    let arrival = news.map(|manifest| manifest.heard.hear(&origin));
+                    if matches!(arrival, Some(Arrival::Gap | Arrival::Astray)) {
+                        let what = format!(
+                            "entry {seq} of partition {} does not follow what was heard of partition {}",
+                            id.0, origin.source.0
+                        );
+                        return Err(RegistryError::corrupt(dir, 0, what));
+                    }
+                }
                 Entry::Links { .. } | Entry::Again { .. } | Entry::Judged { .. } => {}
             }
         }
     }
     let end = journal.end();
-    end.refuse_if_cut(dir, known)?;
+    end.refuse_if_cut(dir, &known)?;
     Ok(end.torn_bytes)
 }
 

@@ -29,6 +29,20 @@ pub enum RegistryError {
         path.display(), crate::meta::FORMAT
     )]
     Format { path: PathBuf, found: u32 },
+    /// The caller's division does not fit this registry.
+    #[error("the registry has no partition {0}")]
+    NoPartition(u16),
+    /// Links from another partition were lost on their way, or numbered twice. Nothing was dropped: what came is in the
+    /// journal.
+    #[error(
+        "partition {partition}: links of entry {number} of partition {from} do not follow those of entry {heard}"
+    )]
+    Stream {
+        partition: u16,
+        from: u16,
+        number: u64,
+        heard: u64,
+    },
     /// More than a trillion observations, or a terabyte of texts or visits.
     #[error("{} is full: spread the crawl over more partitions", path.display())]
     Full { path: PathBuf },

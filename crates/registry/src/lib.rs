@@ -66,7 +66,7 @@ mod wire;
 pub use check::{Checked, Damage, RegistryCheck, check};
 pub use error::{RegistryError, Result};
 pub use hosts::{HostCounts, HostState};
-pub use log::{Delivery, Entry, Journal};
+pub use log::{Arrival, Ask, Delivery, Entry, Heard, Inbox, Journal, Origin, Received};
 pub use partition::{Backlog, Due, Partition, Rest, Turn};
 pub use record::State;
 pub use registry::{Opened, Registry};

@@ -3,9 +3,9 @@
 
 use crate::error::{At, RegistryError, Result};
 use crate::files::replace_file;
+use crate::log::Heard;
 use crate::stats::Stats;
 use crate::wire::{Reader, put_varint};
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -19,8 +19,8 @@ pub(crate) struct Manifest {
     pub(crate) seq: u64,
     pub(crate) arrivals: u64,
     pub(crate) next_file: u64,
-    /// By source partition: the last of its entries heard of.
-    pub(crate) heard: BTreeMap<u16, u64>,
+    /// How far it has heard other partitions.
+    pub(crate) heard: Heard,
     pub(crate) known_runs: Vec<u64>,
     pub(crate) due_runs: Vec<u64>,
     pub(crate) host_runs: Vec<u64>,
@@ -45,8 +45,9 @@ impl Manifest {
         ] {
             put_varint(&mut bytes, number);
         }
-        put_varint(&mut bytes, self.heard.len() as u64);
-        for (&source, &number) in &self.heard {
+        let heard = self.heard.iter();
+        put_varint(&mut bytes, heard.len() as u64);
+        for (source, number) in heard {
             put_varint(&mut bytes, u64::from(source));
             put_varint(&mut bytes, number);
         }
@@ -91,10 +92,9 @@ impl Manifest {
             seeds_bytes: reader.varint()?,
             ..Self::default()
         };
-        for _ in 0..reader.varint()? {
-            let source = reader.narrow()?;
-            manifest.heard.insert(source, reader.varint()?);
-        }
+        let sources: usize = reader.narrow()?;
+        let heard = (0..sources).map(|_| Some((reader.narrow()?, reader.varint()?)));
+        manifest.heard = heard.collect::<Option<_>>()?;
         for list in [
             &mut manifest.known_runs,
             &mut manifest.due_runs,

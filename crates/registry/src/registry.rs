@@ -117,6 +117,7 @@ impl Registry {
             dir: journal_dir,
             end,
             durables: durables.clone(),
+            heard: opened.iter().map(|p| (p.id(), p.heard().clone())).collect(),
             journal_bytes,
             segment_bytes: (settings.checkpoint_log_bytes / 4).clamp(1 << 12, 1 << 30),
             keep_log: settings.keep_log,

@@ -1,14 +1,16 @@
 //! The journal, written by one thread: numbers entries, makes them durable with one sync a commit, says what is settled.
 
-use crate::error::{At, Result};
+use crate::error::{At, RegistryError, Result};
 use crate::files::{no_links, sync_dir};
 use crate::lock::DirLock;
 use crate::log::Entry;
+use crate::log::exchange::Exchange;
 use crate::log::frame::{Head, Tag, put_frame};
 use crate::log::reader::{ArchiveEnd, JournalEnd, put_archive_end};
 use crate::log::segment::{Positions, list_segments, positions_before, segment_path};
+use crate::log::stream::Heard;
 use crate::partition::Partition;
-use portolan_model::{LinkBatch, PartitionId};
+use portolan_model::PartitionId;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -56,7 +58,7 @@ impl Durable {
         self.journal_bytes.load(Ordering::Relaxed)
     }
 
-    fn checkpointed(&self) -> u64 {
+    pub(super) fn checkpointed(&self) -> u64 {
         self.checkpointed.load(Ordering::Acquire)
     }
 }
@@ -66,6 +68,7 @@ impl Durable {
 pub struct Journal {
     segments: Segments,
     partitions: BTreeMap<PartitionId, Lane>,
+    exchange: Exchange,
     archive_end: ArchiveEnd,
     journal_bytes: Arc<AtomicU64>,
     keep_log: bool,
@@ -86,6 +89,8 @@ pub(crate) struct JournalPlan {
     /// What follows the whole commits is cut.
     pub(crate) end: JournalEnd,
     pub(crate) durables: BTreeMap<PartitionId, Arc<Durable>>,
+    /// What each partition has heard of the others.
+    pub(crate) heard: Vec<(PartitionId, Heard)>,
     pub(crate) journal_bytes: Arc<AtomicU64>,
     pub(crate) segment_bytes: u64,
     pub(crate) keep_log: bool,
@@ -104,6 +109,7 @@ impl Journal {
             .store(plan.end.read_bytes, Ordering::Relaxed);
         let journal = Self {
             partitions,
+            exchange: Exchange::new(plan.heard.into_iter()),
             archive_end: plan.end.archive_end,
             segments: Segments::open(plan.dir, plan.end, plan.segment_bytes)?,
             journal_bytes: plan.journal_bytes,
@@ -136,17 +142,19 @@ impl Journal {
         let mut forwards = Vec::new();
         for (partition, mut entry) in batch {
             let leaving = entry.take_forwards();
-            let delivery = self.append(partition, entry);
+            let delivery = self.append(partition, entry)?;
             if !leaving.is_empty() {
                 forwards.push((partition, delivery.seq, leaving));
             }
             deliveries.push(delivery);
         }
-        for (source, seq, leaving) in forwards {
-            for (partition, links) in one_per_destination(leaving) {
-                let source = Some((source, seq));
-                deliveries.push(self.append(partition, Entry::Links { source, links }));
-            }
+        let mut passed_on = Vec::with_capacity(forwards.len());
+        for (source, number, leaving) in forwards {
+            let entries = |partition, entry| passed_on.push((partition, entry));
+            self.exchange.pass_on(source, number, leaving, entries)?;
+        }
+        for (partition, entry) in passed_on {
+            deliveries.push(self.append(partition, entry)?);
         }
         let written = self.segments.end(self.archive_end)?;
         self.journal_bytes.fetch_add(written, Ordering::Relaxed);
@@ -183,20 +191,18 @@ impl Journal {
     }
 
     /// Entries of one partition are numbered without gaps.
-    fn append(&mut self, partition: PartitionId, entry: Entry) -> Delivery {
-        let lane = self
-            .partitions
-            .get_mut(&partition)
-            .expect("links and visits are for partitions of this registry");
+    fn append(&mut self, partition: PartitionId, entry: Entry) -> Result<Delivery> {
+        let lane = self.partitions.get_mut(&partition);
+        let lane = lane.ok_or(RegistryError::NoPartition(partition.0))?;
         lane.seq += 1;
         let seq = lane.seq;
         self.segments
             .put(Tag::Entry(partition), seq, |out| entry.encode(out));
-        Delivery {
+        Ok(Delivery {
             partition,
             seq,
             entry,
-        }
+        })
     }
 
     /// Everything that has been appended is durable.
@@ -210,18 +216,6 @@ impl Journal {
 fn positions(partitions: &BTreeMap<PartitionId, Lane>) -> Positions {
     let lanes = partitions.iter();
     lanes.map(|(id, lane)| (id.0, lane.seq)).collect()
-}
-
-/// Destinations tell forwards apart by their source's number, so there may be one each.
-fn one_per_destination(forwards: Vec<(PartitionId, LinkBatch)>) -> Vec<(PartitionId, LinkBatch)> {
-    let mut merged: Vec<(PartitionId, LinkBatch)> = Vec::with_capacity(forwards.len());
-    for (partition, batch) in forwards {
-        match merged.iter_mut().find(|(known, _)| *known == partition) {
-            None => merged.push((partition, batch)),
-            Some((_, into)) => into.append(&batch),
-        }
-    }
-    merged
 }
 
 /// The journal's files, appended to. A commit waits in `buffer` until it is whole.

@@ -2,14 +2,19 @@
 //! come to; that is the partition's fold. One journal holds the entries of all partitions.
 
 mod entry;
+mod exchange;
 mod frame;
 mod journal;
 mod reader;
 mod segment;
+mod stream;
+#[cfg(test)]
+mod tests;
 mod visit_codec;
 
 pub use entry::Entry;
 pub use journal::{Delivery, Journal};
+pub use stream::{Arrival, Ask, Heard, Inbox, Origin, Received};
 
 pub(crate) use entry::{put_pulse, put_robots, read_pulse, read_robots};
 pub(crate) use frame::MAX_PAYLOAD_BYTES;

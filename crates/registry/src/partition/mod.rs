@@ -15,7 +15,7 @@ use crate::error::{RegistryError, Result};
 use crate::files::{AppendFile, read_piece};
 use crate::frontier::Frontier;
 use crate::hosts::{HostQueue, HostState, HostTable};
-use crate::log::{Durable, Entry, MAX_PAYLOAD_BYTES};
+use crate::log::{Durable, Entry, Heard, MAX_PAYLOAD_BYTES};
 use crate::manifest::Manifest;
 use crate::merger::Mergers;
 use crate::recent::MAX_NUMBER;
@@ -24,7 +24,6 @@ use crate::sieve::Sieve;
 use crate::stats::Stats;
 use crate::texts::Texts;
 use portolan_model::{Identities, Order, PartitionId};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use turns::{InFlight, Live};
@@ -48,8 +47,8 @@ pub struct Partition {
     applied: u64,
     /// Observations and retries so far.
     arrivals: u64,
-    /// By source partition: the last of its entries heard of.
-    heard: BTreeMap<u16, u64>,
+    /// How far it has heard the others.
+    heard: Heard,
     pub(crate) stats: Stats,
     pub(crate) sieve: Sieve,
     pub(crate) texts: Texts,
@@ -309,6 +308,10 @@ impl Partition {
     /// The registry was opened at `opened_ms`, which is after everything that is recorded.
     pub(crate) fn opened_at(&mut self, opened_ms: u64) {
         self.opened_ms = opened_ms;
+    }
+
+    pub(crate) fn heard(&self) -> &Heard {
+        &self.heard
     }
 
     /// All links of a kind that makes a seed, in order, repeats included.
