@@ -134,7 +134,7 @@ fn registry_words(kind: &str) -> (&'static str, &'static str) {
     match kind {
         "meta" => ("what the registry is", STATE),
         "manifest" => ("the last checkpoints", STATE),
-        "log" => (
+        "journal" => (
             "what has happened since",
             "What is logged behind it cannot be read. Restore the registry from a copy.",
         ),

@@ -13,7 +13,7 @@ use portolan_model::Reason;
 use portolan_registry::{Partition, Stats};
 
 use crate::budget::StoppedBy;
-use crate::commit::Books;
+use crate::commit::{Books, Recorder};
 use crate::error::CrawlError;
 use crate::metrics::{peak_rss_bytes, process_cpu_seconds};
 use crate::outages::Left;
@@ -181,16 +181,14 @@ fn close(
     in_order: bool,
 ) -> Result<(Stats, Left, ClosedArchive), CrawlError> {
     let Books {
-        warc,
-        mut seen,
-        mut logs,
+        recorder: Recorder { warc, mut seen, .. },
+        journal,
     } = books;
     let archive = warc.finish()?;
     match in_order {
         true => seen.close()?,
         false => seen.flush()?,
     }
-    logs.sync()?;
     let mut stats = Stats::default();
     let mut left = Left::default();
     for partition in &mut partitions {
@@ -199,7 +197,7 @@ fn close(
         partition.for_each_host(|host| left.look_at(host, run_ms))?;
     }
     if in_order {
-        logs.close(partitions)?;
+        journal.close(partitions)?;
     }
     Ok((stats, left.done(), archive))
 }

@@ -3,6 +3,7 @@
 
 use crate::error::{At, RegistryError, Result};
 use crate::files::replace_file;
+use crate::log::Heard;
 use crate::stats::Stats;
 use crate::wire::{Reader, put_varint};
 use std::fs;
@@ -10,7 +11,7 @@ use std::io;
 use std::path::Path;
 
 const NAME: &str = "manifest";
-const MAGIC: &[u8; 8] = b"PORTMAN1";
+const MAGIC: &[u8; 8] = b"PORTMAN2";
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Manifest {
@@ -18,8 +19,8 @@ pub(crate) struct Manifest {
     pub(crate) seq: u64,
     pub(crate) arrivals: u64,
     pub(crate) next_file: u64,
-    /// By source partition: the last of its entries heard of.
-    pub(crate) heard: Vec<u64>,
+    /// How far it has heard other partitions.
+    pub(crate) heard: Heard,
     pub(crate) known_runs: Vec<u64>,
     pub(crate) due_runs: Vec<u64>,
     pub(crate) host_runs: Vec<u64>,
@@ -44,12 +45,13 @@ impl Manifest {
         ] {
             put_varint(&mut bytes, number);
         }
-        for list in [
-            &self.heard,
-            &self.known_runs,
-            &self.due_runs,
-            &self.host_runs,
-        ] {
+        let heard = self.heard.iter();
+        put_varint(&mut bytes, heard.len() as u64);
+        for (source, number) in heard {
+            put_varint(&mut bytes, u64::from(source));
+            put_varint(&mut bytes, number);
+        }
+        for list in [&self.known_runs, &self.due_runs, &self.host_runs] {
             put_varint(&mut bytes, list.len() as u64);
             for &number in list {
                 put_varint(&mut bytes, number);
@@ -90,8 +92,10 @@ impl Manifest {
             seeds_bytes: reader.varint()?,
             ..Self::default()
         };
+        let sources: usize = reader.narrow()?;
+        let heard = (0..sources).map(|_| Some((reader.narrow()?, reader.varint()?)));
+        manifest.heard = heard.collect::<Option<_>>()?;
         for list in [
-            &mut manifest.heard,
             &mut manifest.known_runs,
             &mut manifest.due_runs,
             &mut manifest.host_runs,

@@ -1,21 +1,23 @@
 //! Reading a registry without touching it, while a crawl runs or after it has stopped: checkpoint
-//! files plus the log's tail, folded in RAM.
+//! files plus the journal's tail, folded in RAM.
 
 use crate::error::{RegistryError, Result};
 use crate::files::{AppendFile, Merged, read_piece};
 use crate::hosts::HostState;
-use crate::log::{Durable, LogReader, read_visit};
+use crate::log::{Durable, JournalReader, Positions, read_visit};
 use crate::manifest::Manifest;
 use crate::merger::Mergers;
+use crate::meta::Meta;
 use crate::partition::{Opening, Partition};
 use crate::record::{Record, State, host_tag};
-use crate::registry::{Meta, partition_dir};
+use crate::registry::{journal_dir, partition_dir};
+use crate::replay::fold_commit;
 use crate::settings::Limits;
 use crate::stats::Stats;
 use crate::texts::host_name;
 use crate::wire::Reader;
 use portolan_model::{DocId, HostId, Identities, LinkKind, PartitionId, Pulse, Reason, Visit};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -79,9 +81,8 @@ impl Snapshot {
     pub fn open(dir: &Path, ids: Identities) -> Result<Self> {
         let meta = Meta::of(dir, ids)?;
         let mergers = start_mergers(dir)?;
-        let partitions = (0..meta.partitions)
-            .map(|id| open_partition(dir, id, (meta, ids), &mergers))
-            .collect::<Result<_>>()?;
+        let all: Vec<u16> = (0..meta.partitions).collect();
+        let partitions = open_partitions(dir, &all, (meta, ids), &mergers)?;
         Ok(Self { partitions, ids })
     }
 
@@ -90,7 +91,7 @@ impl Snapshot {
     pub fn open_one(dir: &Path, ids: Identities, id: u16) -> Result<Self> {
         let meta = Meta::of(dir, ids)?;
         let mergers = start_mergers(dir)?;
-        let partitions = vec![open_partition(dir, id, (meta, ids), &mergers)?];
+        let partitions = open_partitions(dir, &[id], (meta, ids), &mergers)?;
         Ok(Self { partitions, ids })
     }
 
@@ -238,22 +239,18 @@ fn start_mergers(dir: &Path) -> Result<Mergers> {
     })
 }
 
-fn open_partition(
+/// These partitions, as of their checkpoints and what the journal says since.
+fn open_partitions(
     dir: &Path,
-    id: u16,
+    wanted: &[u16],
     meta: (Meta, Identities),
     mergers: &Mergers,
-) -> Result<Partition> {
-    let dir = partition_dir(dir, id);
+) -> Result<Vec<Partition>> {
     let mut attempt = 1;
     loop {
-        let manifest = Manifest::read(&dir)?.unwrap_or_default();
-        let opened = fold_tail(&dir, id, meta, manifest.clone(), mergers);
-        match opened {
-            Err(_)
-                if attempt < OPEN_ATTEMPTS
-                    && Manifest::read(&dir)?.unwrap_or_default() != manifest =>
-            {
+        let manifests = manifests(dir, wanted)?;
+        match fold_tails(dir, &manifests, meta, mergers) {
+            Err(_) if attempt < OPEN_ATTEMPTS && self::manifests(dir, wanted)? != manifests => {
                 attempt += 1;
             }
             result => return result,
@@ -261,17 +258,48 @@ fn open_partition(
     }
 }
 
-fn fold_tail(
+fn manifests(dir: &Path, wanted: &[u16]) -> Result<BTreeMap<u16, Manifest>> {
+    let read = |&id: &u16| {
+        let manifest = Manifest::read(&partition_dir(dir, id))?;
+        Ok((id, manifest.unwrap_or_default()))
+    };
+    wanted.iter().map(read).collect()
+}
+
+fn fold_tails(
+    dir: &Path,
+    manifests: &BTreeMap<u16, Manifest>,
+    meta: (Meta, Identities),
+    mergers: &Mergers,
+) -> Result<Vec<Partition>> {
+    let known: Positions = manifests.iter().map(|(&id, m)| (id, m.seq)).collect();
+    let mut partitions = manifests
+        .iter()
+        .map(|(&id, manifest)| as_of_checkpoint(dir, id, manifest.clone(), meta, mergers))
+        .collect::<Result<Vec<_>>>()?;
+    let journal_dir = journal_dir(dir);
+    let mut journal = JournalReader::open(&journal_dir, &known)?;
+    let mut all = partitions.iter_mut().map(|p| (p.id().0, p)).collect();
+    while let Some(commit) = journal.next()? {
+        fold_commit(&commit, &mut all, |_| Ok(()))?;
+    }
+    journal.end().refuse_if_cut(&journal_dir, &known)?;
+    for partition in &mut partitions {
+        partition.join_all_inline()?;
+    }
+    Ok(partitions)
+}
+
+fn as_of_checkpoint(
     dir: &Path,
     id: u16,
-    (meta, ids): (Meta, Identities),
     manifest: Manifest,
+    (meta, ids): (Meta, Identities),
     mergers: &Mergers,
 ) -> Result<Partition> {
     let opening = Opening {
         id: PartitionId(id),
-        dir: dir.to_path_buf(),
-        partitions: meta.partitions,
+        dir: partition_dir(dir, id),
         limits: Limits::for_reading(),
         order: meta.order,
         ids,
@@ -279,16 +307,10 @@ fn fold_tail(
         opened_ms: 0,
         crash: None,
         keep_back_off: true,
-        durable: Arc::new(Durable::new(&vec![0; usize::from(meta.partitions)])),
+        durable: Arc::new(Durable::new(0, Arc::default())),
         mergers: mergers.clone(),
     };
-    let mut partition = Partition::open(opening, manifest)?;
-    let mut log = LogReader::open(&dir.join("log"), partition.applied())?;
-    while let Some((seq, entry)) = log.next()? {
-        partition.apply(seq, &entry)?;
-    }
-    partition.join_all_inline()?;
-    Ok(partition)
+    Partition::open(opening, manifest)
 }
 
 fn describe(partition: &Partition, doc: u64, record: Record) -> Result<UrlRecord> {

@@ -9,7 +9,7 @@ use portolan_archive::{
 };
 use portolan_model::{CanonicalUrl, Clock, Identities};
 use portolan_registry::{
-    Logs, Opened, Partition, Registry, RegistryError, RegistrySettings, Snapshot,
+    Journal, Opened, Partition, Registry, RegistryError, RegistrySettings, Snapshot,
 };
 
 use super::Checked;
@@ -35,7 +35,7 @@ pub(crate) struct Books {
     pub(super) dir: PathBuf,
     pub(super) ids: Identities,
     pub(super) named: Named,
-    pub(super) logs: Logs,
+    pub(super) journal: Journal,
     pub(super) partitions: Vec<Partition>,
     /// When the registry was opened; tells this run from others.
     pub(super) run_ms: u64,
@@ -126,7 +126,7 @@ impl Checked {
             dir,
             ids,
             named,
-            logs: registry.logs,
+            journal: registry.journal,
             partitions: registry.partitions,
             run_ms: registry.opened_ms,
             roots,
@@ -178,7 +178,8 @@ impl Checked {
 
     fn open_archive(&self, dir: &Path, registry: &Opened) -> Result<Archive, CrawlError> {
         let files = &registry.archive_files;
-        let durable = files.last().map(|&(file, end)| DurableEnd { file, end });
+        let end = registry.archive_end;
+        let durable = end.map(|(file, end)| DurableEnd { file, end });
         if durable.is_none() || dir.join(ARCHIVE_DIR).is_dir() {
             claim_archive(dir, &directory::archive_id(registry.crawl_id))?;
         }

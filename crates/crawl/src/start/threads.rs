@@ -14,7 +14,7 @@ use super::Books;
 use crate::admission::Admission;
 use crate::assembly;
 use crate::budget::Budget;
-use crate::commit::{self, Archivist, DELIVERY_QUEUE, FINISHED_QUEUE, Finished};
+use crate::commit::{self, Archivist, DELIVERY_QUEUE, FINISHED_QUEUE, Finished, Owners, Recorder};
 use crate::crawl::Crawl;
 use crate::error::CrawlError;
 use crate::judging::{self, Judging};
@@ -110,13 +110,11 @@ impl Books {
         let builder = RecordBuilder::new(&checked.archive, record_seed(shared.wall_ms(), 1))?;
         let archivist = Archivist {
             shared: Arc::clone(&shared),
-            warc: self.archive.warc,
-            seen: self.archive.seen,
-            builder,
-            logs: self.logs,
+            recorder: Recorder::new(self.archive.warc, self.archive.seen, builder, self.ids),
+            journal: self.journal,
             inbox,
             left_some: false,
-            owners: workers.owners,
+            owners: Owners::new(Arc::clone(&shared), workers.owners),
         };
         let archivist = spawn("archivist", move || commit::run(archivist))?;
         let judging_for = self.judging.as_ref().map(Judging::names);

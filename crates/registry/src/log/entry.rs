@@ -1,5 +1,6 @@
 //! What a partition's log is made of, and its bytes.
 
+use crate::log::stream::Origin;
 use crate::log::visit_codec::{put_position, put_visit, read_position, read_visit};
 use crate::wire::{Reader, put_bytes, put_u64, put_varint};
 use portolan_model::{
@@ -11,9 +12,9 @@ use portolan_model::{
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entry {
     /// Seeds (`source` is `None`), or links forwarded from another partition's visit: folded
-    /// exactly once by (source partition, source sequence number).
+    /// exactly once, in the order of the stream that they come by.
     Links {
-        source: Option<(PartitionId, u64)>,
+        source: Option<Origin>,
         links: LinkBatch,
     },
     /// One request and what came of it, with its links for this partition, those for others, and
@@ -23,7 +24,7 @@ pub enum Entry {
         visit: Visit,
         pulse: Pulse,
         links: LinkBatch,
-        /// Emptied by `Logs::commit` once they are in their own logs.
+        /// Emptied by `Journal::commit`, which makes entries of their destinations of them.
         forwards: Vec<(PartitionId, LinkBatch)>,
         targets: Vec<DocId>,
     },
@@ -36,7 +37,7 @@ pub enum Entry {
         /// Where the answer that told them is archived.
         archive: Option<ArchivePosition>,
         links: LinkBatch,
-        /// Emptied by `Logs::commit` once they are in their own logs.
+        /// Emptied by `Journal::commit`, which makes entries of their destinations of them.
         forwards: Vec<(PartitionId, LinkBatch)>,
     },
     /// URLs that failed or were excluded become due again, as if they had never been tried. URLs
@@ -121,10 +122,9 @@ impl Entry {
                 out.push(LINKS);
                 match source {
                     None => out.push(0),
-                    Some((partition, seq)) => {
+                    Some(origin) => {
                         out.push(1);
-                        put_varint(out, u64::from(partition.0));
-                        put_varint(out, *seq);
+                        put_origin(out, origin);
                     }
                 }
                 put_batch(out, links);
@@ -191,7 +191,7 @@ impl Entry {
             LINKS => Entry::Links {
                 source: match reader.byte()? {
                     0 => None,
-                    1 => Some((PartitionId(reader.narrow()?), reader.varint()?)),
+                    1 => Some(read_origin(reader)?),
                     _ => return None,
                 },
                 links: read_batch(reader)?,
@@ -238,6 +238,22 @@ impl Entry {
         };
         reader.is_empty().then_some(entry)
     }
+}
+
+fn put_origin(out: &mut Vec<u8>, origin: &Origin) {
+    put_varint(out, u64::from(origin.source.0));
+    put_varint(out, origin.number);
+    put_varint(out, origin.number.wrapping_sub(origin.predecessor));
+}
+
+fn read_origin(reader: &mut Reader<'_>) -> Option<Origin> {
+    let (source, number) = (PartitionId(reader.narrow()?), reader.varint()?);
+    let predecessor = number.checked_sub(reader.varint()?)?;
+    Some(Origin {
+        source,
+        number,
+        predecessor,
+    })
 }
 
 fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {

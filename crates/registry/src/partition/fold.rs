@@ -1,31 +1,27 @@
 //! What each entry of the log does to the state. Depends on the log alone: not on the clock, not on
 //! when merges run.
 
-use crate::error::Result;
+use crate::error::{RegistryError, Result};
 use crate::files::put_piece;
 use crate::hosts::HostCounts;
-use crate::log::{Entry, put_visit};
+use crate::log::{Arrival, Entry, Origin, put_visit};
 use crate::partition::{LINKS_TOGETHER, Partition};
 use crate::record::{Record, State};
 use crate::sieve::{Act, Op};
 use crate::stats::is_request;
 use crate::texts::{Finding, host_name};
 use crate::wire::put_u64;
-use portolan_model::{
-    DocId, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Reason, Verdict, Visit,
-};
+use portolan_model::{DocId, Link, LinkBatch, LinkKind, Outcome, Pulse, Reason, Verdict, Visit};
 
 impl Partition {
     /// `docs` are those of the entry's links.
     pub(super) fn fold(&mut self, entry: &Entry, docs: &[u64]) -> Result<()> {
         match entry {
             Entry::Links { source, links } => {
-                if let Some((PartitionId(source), seq)) = *source {
-                    let heard = &mut self.heard[usize::from(source)];
-                    if seq <= *heard {
-                        return Ok(());
-                    }
-                    *heard = seq;
+                if let Some(origin) = source
+                    && !self.is_next(origin)?
+                {
+                    return Ok(());
                 }
                 self.fold_links(links, docs)
             }
@@ -62,6 +58,20 @@ impl Partition {
             }
             Entry::Again { urls } => urls.iter().try_for_each(|url| self.fold_again(url)),
             Entry::Judged { links } => self.fold_judged(links, docs),
+        }
+    }
+
+    /// Is it the next of its stream? False if it was heard before.
+    fn is_next(&mut self, origin: &Origin) -> Result<bool> {
+        match self.heard.hear(origin) {
+            Arrival::Next => Ok(true),
+            Arrival::Known => Ok(false),
+            Arrival::Gap | Arrival::Astray => Err(RegistryError::Stream {
+                partition: self.id.0,
+                from: origin.source.0,
+                number: origin.number,
+                heard: self.heard.last(origin.source),
+            }),
         }
     }
 

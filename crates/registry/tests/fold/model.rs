@@ -96,12 +96,10 @@ impl ModelPartition {
     pub fn fold(&mut self, entry: &Entry) {
         match entry {
             Entry::Links { source, links } => {
-                if let Some((source, seq)) = source {
-                    let heard = self.heard.entry(source.0).or_default();
-                    if *heard >= *seq {
-                        return;
-                    }
-                    *heard = *seq;
+                if let Some(origin) = source {
+                    let heard = self.heard.entry(origin.source.0).or_default();
+                    assert_eq!(origin.predecessor, *heard, "a gap");
+                    *heard = origin.number;
                 }
                 self.fold_links(links);
             }
