@@ -220,7 +220,10 @@ impl Archivist {
                 visit.archive = Some(position);
             }
             Entry::Host { archive, .. } => *archive = Some(self.warc.append(&built)?),
-            Entry::Links { .. } | Entry::Again { .. } | Entry::Judged { .. } => {}
+            Entry::Links { .. }
+            | Entry::Again { .. }
+            | Entry::Judged { .. }
+            | Entry::Session { .. } => {}
         }
         Ok(())
     }

@@ -247,7 +247,10 @@ fn read_log(dir: &Path, manifest: &Manifest, partitions: usize) -> Result<LogFou
             }
             Entry::Visit { visit, .. } => visit.archive.iter().for_each(|at| stats.archived(at)),
             Entry::Host { archive, .. } => archive.iter().for_each(|at| stats.archived(at)),
-            Entry::Links { source: None, .. } | Entry::Again { .. } | Entry::Judged { .. } => {}
+            Entry::Links { source: None, .. }
+            | Entry::Again { .. }
+            | Entry::Judged { .. }
+            | Entry::Session { .. } => {}
         }
     }
     let end = log.end();

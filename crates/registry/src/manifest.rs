@@ -10,7 +10,9 @@ use std::io;
 use std::path::Path;
 
 const NAME: &str = "manifest";
-const MAGIC: &[u8; 8] = b"PORTMAN1";
+const MAGIC: &[u8; 8] = b"PORTMAN2";
+/// Of a version of Portolan that knew no sessions.
+const MAGIC_WITHOUT_SESSIONS: &[u8; 8] = b"PORTMAN1";
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Manifest {
@@ -27,6 +29,10 @@ pub(crate) struct Manifest {
     pub(crate) visits_bytes: u64,
     pub(crate) graph_bytes: u64,
     pub(crate) seeds_bytes: u64,
+    /// The session that has begun; 0 and 1 are the first.
+    pub(crate) session: u32,
+    /// Visits of the session are recorded from here on.
+    pub(crate) session_from: u64,
     pub(crate) stats: Stats,
 }
 
@@ -55,6 +61,8 @@ impl Manifest {
                 put_varint(&mut bytes, number);
             }
         }
+        put_varint(&mut bytes, u64::from(self.session));
+        put_varint(&mut bytes, self.session_from);
         self.stats.encode(&mut bytes);
         let crc = crc32fast::hash(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
@@ -79,7 +87,12 @@ impl Manifest {
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let reader = &mut Reader::new(bytes.strip_prefix(MAGIC)?);
+        let with_sessions = bytes.strip_prefix(MAGIC);
+        let rest = match with_sessions {
+            Some(rest) => rest,
+            None => bytes.strip_prefix(MAGIC_WITHOUT_SESSIONS)?,
+        };
+        let reader = &mut Reader::new(rest);
         let mut manifest = Self {
             seq: reader.varint()?,
             arrivals: reader.varint()?,
@@ -101,7 +114,13 @@ impl Manifest {
                 list.push(reader.varint()?);
             }
         }
-        manifest.stats = Stats::decode(reader)?;
+        if with_sessions.is_some() {
+            manifest.session = reader.narrow()?;
+            manifest.session_from = reader.varint()?;
+            manifest.stats = Stats::decode(reader)?;
+        } else {
+            manifest.stats = Stats::decode_without_sessions(reader)?;
+        }
         reader.is_empty().then_some(manifest)
     }
 }

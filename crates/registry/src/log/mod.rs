@@ -6,7 +6,7 @@ mod logs;
 mod segment;
 mod visit_codec;
 
-pub use entry::Entry;
+pub use entry::{Entry, Renewed, Was};
 pub use logs::{Delivery, Logs};
 
 pub(crate) use entry::{put_pulse, put_robots, read_pulse, read_robots};
