@@ -47,6 +47,8 @@ pub struct Plan {
     pub settings: Settings,
     /// What failed earlier and is to be asked for again, now.
     pub retry: Option<Retry>,
+    /// Begin a new session: what is known and in scope is due again. If the beginning of one was cut off, that one goes on.
+    pub new_session: bool,
     /// Limits that hold for this run alone. They win over the settings, and are not remembered.
     pub this_run: RunLimits,
 }
@@ -66,6 +68,7 @@ impl Plan {
             dir: dir.into(),
             seeds: seeds.into_iter().map(seed).collect(),
             settings,
+            new_session: false,
             retry: None,
             this_run: RunLimits::default(),
         }
@@ -168,6 +171,11 @@ impl Crawl {
     /// The crawl runs with fewer connections than it is set to, because too few files may be open.
     pub fn too_few_files(&self) -> Option<TooFewFiles> {
         self.too_few_files
+    }
+
+    /// The number of the session; the first is 1.
+    pub fn session(&self) -> u32 {
+        self.shared.session
     }
 
     pub fn is_resumed(&self) -> bool {

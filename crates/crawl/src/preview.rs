@@ -264,6 +264,7 @@ impl Looker {
             kind: LinkKind::Seed,
             attempts: 0,
             score: 0,
+            last: None,
         };
         let fetched = Fetched {
             due: &due,
@@ -273,6 +274,7 @@ impl Looker {
             ip: peer,
             refused,
             host_was_well: true,
+            known_links: Vec::new(),
         };
         let request_head = response.request_head.clone();
         let response_head = response.head.bytes().to_vec();

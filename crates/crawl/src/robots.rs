@@ -155,7 +155,11 @@ impl Visitor {
         }
         // One that expires later than any may was written by a clock that was set back since.
         let cache_ms = self.shared.settings.robots.cache_ms;
-        let holds = |r: &RobotsRecord| (now_ms + 1..=now_ms + cache_ms).contains(&r.expires_ms);
+        // A new session reads it anew.
+        let begun_ms = self.shared.session_begun_ms;
+        let holds = |r: &RobotsRecord| {
+            r.fetched_ms >= begun_ms && (now_ms + 1..=now_ms + cache_ms).contains(&r.expires_ms)
+        };
         let record = self
             .turn
             .robots

@@ -65,8 +65,12 @@ pub(crate) struct Shared {
     pub(crate) outstanding: AtomicU64,
     /// Entries folded, ever: lets the watcher see that nothing moved between two looks.
     pub(crate) folded: AtomicU64,
-    /// URLs are being judged by other settings: no turn begins.
+    /// URLs are being judged by other settings, or a session begins: no turn begins.
     pub(crate) judging: AtomicBool,
+    /// The number of the session; the first is 1.
+    pub(crate) session: u32,
+    /// When it began; 0 for the first.
+    pub(crate) session_begun_ms: u64,
     /// URLs that earlier changes of settings made due, and took out.
     pub(crate) judged_before: (u64, u64),
     /// When this run opened the registry; tells it from other runs.
@@ -120,6 +124,8 @@ impl Shared {
             outstanding: AtomicU64::new(0),
             folded: AtomicU64::new(0),
             judging: AtomicBool::new(false),
+            session: 1,
+            session_begun_ms: 0,
             judged_before: (0, 0),
             run_ms: 0,
             failure: Mutex::new(None),
@@ -192,7 +198,7 @@ impl Shared {
     /// Hand an entry to the archivist; waits while its buffers are full.
     pub(crate) async fn hand_over(&self, mut finished: Finished) {
         if let Some(record) = &finished.record {
-            let bytes = record.built.bytes() + finished.entry.ram_bytes();
+            let bytes = record.bytes() + finished.entry.ram_bytes();
             let kib = kib(bytes, ROOM_KIB);
             let room = Arc::clone(&self.room);
             finished.room = match room.try_acquire_many_owned(kib) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use portolan_model::{
-    CanonicalUrl, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Reason, Visit,
+    CanonicalUrl, DocId, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Reason, Visit,
 };
 use portolan_net::{BodySink, Method, NetError};
 use portolan_registry::{Due, Entry, RegistryError, Turn};
@@ -20,6 +20,7 @@ use crate::links::PageLinks;
 use crate::metrics::Stage;
 use crate::page::{Fetched, Processed};
 use crate::pools::Seat;
+use crate::revisit::Validators;
 use crate::robots::{RobotsStep, Rules};
 use crate::shared::Shared;
 use crate::worker::Worker;
@@ -225,11 +226,14 @@ impl Visitor {
                 }
             }
         }
-        match self
+        self.asker.validators = due.last.as_deref().and_then(Validators::of);
+        let asked = self
             .ask(url, Method::Get, &mut watch, rules.crawl_delay_ms)
-            .await
-        {
+            .await;
+        self.asker.validators = None;
+        match asked {
             Ok(Asked::Answer(answer)) => {
+                let known_links = self.known_links(&due, answer.response.status());
                 let fetched = Fetched {
                     due: &due,
                     url,
@@ -238,6 +242,7 @@ impl Visitor {
                     ip: answer.peer,
                     refused: watch.refused,
                     host_was_well: self.asker.was_well,
+                    known_links,
                 };
                 let begun = Instant::now();
                 let processed =
@@ -265,6 +270,18 @@ impl Visitor {
                 self.fail(due, &error).await
             }
         }
+    }
+
+    /// Where the links of the last check led; not wanted of a page that is not modified.
+    fn known_links(&self, due: &Due, status: u16) -> Vec<DocId> {
+        let Some(last) = due.last.as_deref().filter(|_| status != 304) else {
+            return Vec::new();
+        };
+        let read = self.worker.with(self.slot, |p| p.links_of(&last.visit));
+        read.unwrap_or_else(|error| {
+            self.shared.fail(error.into());
+            Vec::new()
+        })
     }
 
     /// May the next failure be the page's fault or the host's, and is it time to know? Then robots.txt is asked
@@ -361,6 +378,8 @@ impl Visitor {
         let mut visit = Visit::without_answer(self.shared.wall_ms(), outcome);
         visit.depth = due.depth;
         visit.attempt = due.attempts.saturating_add(1);
+        let last = due.last.as_deref().map(|last| (last.at, &last.visit));
+        visit.follow(self.shared.session, last, false);
         let links = PageLinks::none(Some(due.doc));
         self.finish(
             due.url,

@@ -39,6 +39,7 @@ pub(crate) enum Command {
         mut_arg("time_limit", |arg| arg.hide(true)),
         mut_arg("wait", |arg| arg.hide(true)),
         mut_arg("retry_failed", |arg| arg.hide(true)),
+        mut_arg("new_session", |arg| arg.hide(true)),
         mut_arg("connections", |arg| arg.hide(true)),
         mut_arg("quiet", |arg| arg.hide(true)),
         mut_arg("seeds", |arg| arg.value_name("URL").required(true).num_args(1).help("The URL")),
@@ -73,6 +74,9 @@ pub(crate) enum Command {
     portolan crawl http://h0.sim.test/ --scope any --delay 0s --resolve '*.sim.test=127.0.0.1:8080'\n  \
     portolan crawl --out docs                 # docs holds a crawl: go on with it\n  \
     portolan crawl --out docs --retry-failed timeout,http-5xx\n\n\
+  Crawl the same pages again, and see what has changed:\n\n\
+    portolan crawl --out docs --new-session\n\
+    portolan sessions docs\n\n\
     Ctrl-C once: finish what is under way, commit, report. Twice: stop now; nothing is lost.\n\n\
     Exit code: 0 in order, 1 if it failed or nothing at all could be fetched, 2 for bad input,\n\
     3 if it is not complete because URLs wait for hosts that fail.")]
@@ -124,6 +128,10 @@ pub(crate) struct CrawlArguments {
     /// 'portolan status'). Hosts that fail need not rest any longer, unless they asked for it
     #[arg(long, value_name = "REASON", num_args = 0.., value_delimiter = ',')]
     pub(crate) retry_failed: Option<Vec<String>>,
+    /// Crawl again what the crawl in DIR knows: pages that their servers say are unchanged are not sent once more. What was not
+    /// finished of the session before becomes part of the new one
+    #[arg(long)]
+    pub(crate) new_session: bool,
     /// Requests under way at once, over all hosts [default: by the machine, at most 1024]
     #[arg(long, value_name = "N", value_parser = at_least_one(), allow_negative_numbers = true)]
     pub(crate) connections: Option<usize>,

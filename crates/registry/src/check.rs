@@ -234,7 +234,10 @@ fn read_journal(
                         return Err(RegistryError::corrupt(dir, 0, what));
                     }
                 }
-                Entry::Links { .. } | Entry::Again { .. } | Entry::Judged { .. } => {}
+                Entry::Links { .. }
+                | Entry::Again { .. }
+                | Entry::Judged { .. }
+                | Entry::Session { .. } => {}
             }
         }
     }

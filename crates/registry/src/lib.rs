@@ -56,6 +56,7 @@ mod recent;
 mod record;
 mod registry;
 mod replay;
+mod sessions;
 mod settings;
 mod sieve;
 mod snapshot;
@@ -66,10 +67,13 @@ mod wire;
 pub use check::{Checked, Damage, RegistryCheck, check};
 pub use error::{RegistryError, Result};
 pub use hosts::{HostCounts, HostState};
-pub use log::{Arrival, Ask, Delivery, Entry, Heard, Inbox, Journal, Origin, Received};
-pub use partition::{Backlog, Due, Partition, Rest, Turn};
+pub use log::{
+    Arrival, Ask, Delivery, Entry, Heard, Inbox, Journal, Origin, Received, Renewed, Was,
+};
+pub use partition::{Backlog, Due, LastCheck, Partition, Rest, Turn};
 pub use record::State;
 pub use registry::{Opened, Registry};
+pub use sessions::SessionStats;
 pub use settings::RegistrySettings;
 pub use snapshot::{QueuePosition, Snapshot, UrlFilter, UrlRecord};
 pub use stats::Stats;

@@ -28,6 +28,10 @@ pub(crate) struct Manifest {
     pub(crate) visits_bytes: u64,
     pub(crate) graph_bytes: u64,
     pub(crate) seeds_bytes: u64,
+    /// The session that has begun; 0 and 1 are the first.
+    pub(crate) session: u32,
+    /// Visits of the session are recorded from here on.
+    pub(crate) session_from: u64,
     pub(crate) stats: Stats,
 }
 
@@ -57,6 +61,8 @@ impl Manifest {
                 put_varint(&mut bytes, number);
             }
         }
+        put_varint(&mut bytes, u64::from(self.session));
+        put_varint(&mut bytes, self.session_from);
         self.stats.encode(&mut bytes);
         let crc = crc32fast::hash(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
@@ -105,6 +111,8 @@ impl Manifest {
                 list.push(reader.varint()?);
             }
         }
+        manifest.session = reader.narrow()?;
+        manifest.session_from = reader.varint()?;
         manifest.stats = Stats::decode(reader)?;
         reader.is_empty().then_some(manifest)
     }

@@ -4,7 +4,7 @@
 use crate::error::{RegistryError, Result};
 use crate::files::{AppendFile, Merged, read_piece};
 use crate::hosts::HostState;
-use crate::log::{Durable, JournalReader, Positions, read_visit};
+use crate::log::{Durable, JournalReader, Positions};
 use crate::manifest::Manifest;
 use crate::merger::Mergers;
 use crate::meta::Meta;
@@ -15,7 +15,6 @@ use crate::replay::fold_commit;
 use crate::settings::Limits;
 use crate::stats::Stats;
 use crate::texts::host_name;
-use crate::wire::Reader;
 use portolan_model::{DocId, HostId, Identities, LinkKind, PartitionId, Pulse, Reason, Visit};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -171,11 +170,28 @@ impl Snapshot {
         let Some(partition) = self.partitions.iter().find(owner) else {
             return Ok(None);
         };
-        let visits = &partition.visits;
-        let (_, body) = read_piece(visits, offset, |length| length)?;
-        read_visit(&mut Reader::new(&body))
-            .map(Some)
-            .ok_or_else(|| RegistryError::corrupt(visits.path(), offset, "a visit cannot be read"))
+        partition.visit_at(offset).map(Some)
+    }
+
+    /// The last check before this visit of a URL; `None` if it was the first.
+    pub fn check_before(&self, url: &UrlRecord, visit: &Visit) -> Result<Option<Visit>> {
+        let owner = |partition: &&Partition| partition.id().0 == url.partition;
+        match (
+            visit.history.before.checked_sub(1),
+            self.partitions.iter().find(owner),
+        ) {
+            (Some(offset), Some(partition)) => partition.visit_at(offset).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The session that has begun; the first is 1.
+    pub fn session(&self) -> u32 {
+        self.partitions
+            .iter()
+            .map(Partition::session)
+            .max()
+            .unwrap_or(1)
     }
 
     /// The place of a due URL in its host's queue; `None` if it is not due.
@@ -211,11 +227,21 @@ impl Snapshot {
         Ok(queue)
     }
 
-    /// The link graph: each visit that found links, in order of visits.
+    /// The link graph: each page with links, in the order in which they were found. Where there were several sessions,
+    /// a page has the links that it had at its last check.
     pub fn links(&self) -> impl Iterator<Item = Result<(DocId, Vec<DocId>)>> + '_ {
-        self.partitions.iter().flat_map(|partition| Graph {
-            file: &partition.graph,
-            offset: 0,
+        self.partitions.iter().flat_map(|partition| {
+            let all = Graph {
+                file: &partition.graph,
+                offset: 0,
+            };
+            all.filter_map(move |item| {
+                let holds = item.and_then(|(at, from, targets)| {
+                    let holds = partition.session() == 1 || has_links_at(partition, from, at)?;
+                    Ok(holds.then_some((from, targets)))
+                });
+                holds.transpose()
+            })
         })
     }
 
@@ -422,13 +448,27 @@ impl<I: Iterator> Iterator for RoundRobin<I> {
     }
 }
 
+/// Are the links at `at` those that the page had at its last check?
+fn has_links_at(partition: &Partition, page: DocId, at: u64) -> Result<bool> {
+    let record = partition.sieve.peek(page.0)?;
+    let Some(visit_at) = record.and_then(|record| record.visit().checked_sub(1)) else {
+        return Ok(true);
+    };
+    let visit = partition.visit_at(visit_at)?;
+    let history = visit.history;
+    // A version of Portolan that knew no sessions did not write down where links are.
+    let is_old = history.links_at == 0 && visit.links > 0;
+    Ok(is_old || history.links_at == at + 1)
+}
+
 struct Graph<'a> {
     file: &'a AppendFile,
     offset: u64,
 }
 
 impl Iterator for Graph<'_> {
-    type Item = Result<(DocId, Vec<DocId>)>;
+    /// Where it is, the page, and where its links lead.
+    type Item = Result<(u64, DocId, Vec<DocId>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.offset >= self.file.len() {
@@ -440,13 +480,13 @@ impl Iterator for Graph<'_> {
                 Some(Err(error))
             }
             Ok((next, body)) => {
-                self.offset = next;
+                let at = std::mem::replace(&mut self.offset, next);
                 let mut docs = body
                     .chunks_exact(8)
                     .filter_map(|word| word.try_into().ok())
                     .map(|word| DocId(u64::from_le_bytes(word)));
                 let from = docs.next()?;
-                Some(Ok((from, docs.collect())))
+                Some(Ok((at, from, docs.collect())))
             }
         }
     }

@@ -28,6 +28,7 @@ use crate::politeness::Politeness;
 use crate::recovery::Recovered;
 use crate::retry::Retry;
 use crate::secret;
+use crate::session::{self, Beginning};
 
 /// What the crawl keeps, open, and how it was found.
 pub(crate) struct Books {
@@ -50,6 +51,10 @@ pub(crate) struct Books {
     pub(super) gate: Gate,
     /// Settings have changed: what is known is judged again.
     pub(super) judging: Option<Judging>,
+    /// A new session begins.
+    pub(super) beginning: Option<Beginning>,
+    /// The number of the session, and when it began.
+    pub(super) session: (u32, u64),
     /// What is to be asked for again, and what was known before this run.
     pub(super) retry: Option<(Retry, Snapshot)>,
 }
@@ -110,6 +115,16 @@ impl Checked {
             true => Judging::wanted(&dir, &self.plan.settings, &self.scope)?,
             false => None,
         };
+        let beginning = match resumed {
+            true => Beginning::wanted(
+                &dir,
+                &registry.partitions,
+                self.plan.new_session,
+                self.clock.now_ms(),
+            )?,
+            false => None,
+        };
+        let session = session::of(&registry.partitions, beginning.as_ref());
         // Nothing is remembered from here on.
         self.plan.this_run.apply(&mut self.plan.settings);
         let begun_before = registry.partitions.iter().any(|p| p.applied() > 0);
@@ -137,6 +152,8 @@ impl Checked {
             pauses,
             gate,
             judging,
+            beginning,
+            session,
             retry,
             checked: self,
         })

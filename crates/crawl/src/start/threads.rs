@@ -79,7 +79,9 @@ impl Books {
             closing: Notify::new(),
             outstanding: AtomicU64::new(0),
             folded: AtomicU64::new(0),
-            judging: AtomicBool::new(self.judging.is_some()),
+            judging: AtomicBool::new(self.judging.is_some() || self.beginning.is_some()),
+            session: self.session.0,
+            session_begun_ms: self.session.1,
             judged_before,
             failure: Mutex::new(None),
         });
@@ -89,7 +91,7 @@ impl Books {
             shared.admission(canonicalizer.clone()),
             &self.new_seeds,
         )?;
-        let judges = self.judging.is_some() || self.retry.is_some();
+        let judges = self.judging.is_some() || self.beginning.is_some() || self.retry.is_some();
         if judges {
             // The crawl does not end before these URLs are judged and due again.
             shared.outstanding.fetch_add(1, Ordering::SeqCst);
@@ -129,7 +131,7 @@ impl Books {
             let judge = (roots, admission, bench);
             let shared = Arc::clone(&shared);
             spawn("judge", move || {
-                judging::run(&shared, judge, self.judging, self.retry)
+                judging::run(&shared, judge, self.judging, self.beginning, self.retry)
             })?;
         }
         tracing::info!(

@@ -111,6 +111,7 @@ fn measure(
         settings,
         this_run: RunLimits::default(),
         retry: None,
+        new_session: false,
     };
     let report = crawl::drive(plan, Display::new(arguments.json))?;
     Ok((report, server.verdict()?))

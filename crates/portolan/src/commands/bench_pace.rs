@@ -137,6 +137,7 @@ fn crawl(
         settings,
         this_run: RunLimits::default(),
         retry: None,
+        new_session: false,
     };
     let crawl = Crawl::start(plan)?;
     let begun = Instant::now();

@@ -164,6 +164,12 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
     if resumed && arguments.out.is_none() {
         refuse_other_seeds(&dir, &seeds)?;
     }
+    if arguments.new_session && !resumed {
+        return Err(Failure::usage(format!(
+            "--new-session: {} holds no crawl to begin another session of; without it the first session starts there",
+            dir.display()
+        )));
+    }
     if seeds.is_empty() && !resumed {
         return Err(Failure::usage(if dir.exists() {
             format!(
@@ -191,6 +197,7 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
             time_limit_s: arguments.time_limit.map(|limit| limit.as_secs_f64()),
         },
         retry,
+        new_session: arguments.new_session,
     })
 }
 

@@ -48,6 +48,51 @@ pub enum Entry {
     /// links of an archived page that was read again: what is unknown becomes known, an access condition is lifted
     /// where they lift it, and nothing else changes. Either way it may be folded twice, and no link counts twice.
     Judged { links: LinkBatch },
+    /// A new session begins, unless it has begun already, and these URLs are due in it. A URL that was visited in it, or
+    /// is due, or is unknown, is left as it is: so it may be folded twice, and no URL is due twice in a session.
+    Session {
+        number: u32,
+        begun_ms: u64,
+        urls: Vec<Renewed>,
+    },
+}
+
+/// A URL that is due again in a new session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Renewed {
+    pub url: String,
+    pub was: Was,
+}
+
+/// What a URL was counted as before the new session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Was {
+    pub document: bool,
+    pub sitemap: bool,
+    pub duplicate: bool,
+}
+
+impl Was {
+    /// As the visit counts it.
+    pub fn of(visit: &Visit) -> Self {
+        Self {
+            document: visit.is_document(),
+            sitemap: visit.is_source(),
+            duplicate: visit.duplicate_of.is_some(),
+        }
+    }
+
+    fn bits(self) -> u8 {
+        u8::from(self.document) | u8::from(self.sitemap) << 1 | u8::from(self.duplicate) << 2
+    }
+
+    fn from_bits(bits: u8) -> Option<Self> {
+        (bits < 8).then_some(Self {
+            document: bits & 1 != 0,
+            sitemap: bits & 2 != 0,
+            duplicate: bits & 4 != 0,
+        })
+    }
 }
 
 const LINKS: u8 = 1;
@@ -55,6 +100,7 @@ const VISIT: u8 = 2;
 const HOST: u8 = 3;
 const AGAIN: u8 = 4;
 const JUDGED: u8 = 5;
+const SESSION: u8 = 6;
 
 /// What an entry without links has.
 static NO_LINKS: std::sync::LazyLock<LinkBatch> = std::sync::LazyLock::new(LinkBatch::default);
@@ -67,7 +113,7 @@ impl Entry {
             | Entry::Visit { links, .. }
             | Entry::Host { links, .. }
             | Entry::Judged { links } => links,
-            Entry::Again { .. } => &NO_LINKS,
+            Entry::Again { .. } | Entry::Session { .. } => &NO_LINKS,
         }
     }
 
@@ -77,7 +123,10 @@ impl Entry {
             Entry::Visit { forwards, .. } | Entry::Host { forwards, .. } => {
                 std::mem::take(forwards)
             }
-            Entry::Links { .. } | Entry::Again { .. } | Entry::Judged { .. } => Vec::new(),
+            Entry::Links { .. }
+            | Entry::Again { .. }
+            | Entry::Judged { .. }
+            | Entry::Session { .. } => Vec::new(),
         }
     }
 
@@ -101,6 +150,12 @@ impl Entry {
                 64 + host.len() + rules + links.bytes()
             }
             Entry::Again { urls } => urls.iter().map(|url| 8 + url.len()).sum(),
+            Entry::Session { urls, .. } => {
+                16 + urls
+                    .iter()
+                    .map(|renewed| 8 + renewed.url.len())
+                    .sum::<usize>()
+            }
         };
         bytes as u64
     }
@@ -109,7 +164,10 @@ impl Entry {
     pub fn ram_bytes(&self) -> u64 {
         let forwards: &[(PartitionId, LinkBatch)] = match self {
             Entry::Visit { forwards, .. } | Entry::Host { forwards, .. } => forwards,
-            Entry::Links { .. } | Entry::Again { .. } | Entry::Judged { .. } => &[],
+            Entry::Links { .. }
+            | Entry::Again { .. }
+            | Entry::Judged { .. }
+            | Entry::Session { .. } => &[],
         };
         let forwards = forwards.iter().map(|(_, links)| links.ram_bytes());
         let docs = self.links().ram_bytes() - self.links().bytes();
@@ -139,7 +197,7 @@ impl Entry {
             } => {
                 out.push(VISIT);
                 put_bytes(out, url.as_bytes());
-                put_visit(out, visit);
+                put_visit(out, visit, visit.history.links_at);
                 put_pulse(out, pulse);
                 put_batch(out, links);
                 put_forwards(out, forwards);
@@ -180,6 +238,20 @@ impl Entry {
             Entry::Judged { links } => {
                 out.push(JUDGED);
                 put_batch(out, links);
+            }
+            Entry::Session {
+                number,
+                begun_ms,
+                urls,
+            } => {
+                out.push(SESSION);
+                put_varint(out, u64::from(*number));
+                put_varint(out, *begun_ms);
+                put_varint(out, urls.len() as u64);
+                for renewed in urls {
+                    out.push(renewed.was.bits());
+                    put_bytes(out, renewed.url.as_bytes());
+                }
             }
         }
     }
@@ -233,6 +305,21 @@ impl Entry {
             },
             JUDGED => Entry::Judged {
                 links: read_batch(reader)?,
+            },
+            SESSION => Entry::Session {
+                number: reader.narrow()?,
+                begun_ms: reader.varint()?,
+                urls: {
+                    let count: usize = reader.narrow()?;
+                    (0..count)
+                        .map(|_| {
+                            Some(Renewed {
+                                was: Was::from_bits(reader.byte()?)?,
+                                url: reader.string()?,
+                            })
+                        })
+                        .collect::<Option<_>>()?
+                },
             },
             _ => return None,
         };

@@ -12,7 +12,7 @@ mod stream;
 mod tests;
 mod visit_codec;
 
-pub use entry::Entry;
+pub use entry::{Entry, Renewed, Was};
 pub use journal::{Delivery, Journal};
 pub use stream::{Arrival, Ask, Heard, Inbox, Origin, Received};
 

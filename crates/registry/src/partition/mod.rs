@@ -1,13 +1,15 @@
-//! One partition: a deterministic fold of its log (`fold`, `judged`), turns for whoever crawls it (`turns`),
+//! One partition: a deterministic fold of its log (`fold`, `judged`, `sessions`), turns for whoever crawls it (`turns`),
 //! lookups of what is not in RAM (`joins`), and the work of getting all to disk (`upkeep`, `compaction`).
 
 mod compaction;
 mod fold;
 mod joins;
 mod judged;
+mod sessions;
 mod turns;
 mod upkeep;
 
+pub use sessions::LastCheck;
 pub use turns::{Due, Rest, Turn};
 
 use crate::by_id::IdMap;
@@ -49,6 +51,10 @@ pub struct Partition {
     arrivals: u64,
     /// How far it has heard the others.
     heard: Heard,
+    /// The session that has begun; the first is 1.
+    session: u32,
+    /// Visits of the session are recorded from here on.
+    session_from: u64,
     pub(crate) stats: Stats,
     pub(crate) sieve: Sieve,
     pub(crate) texts: Texts,
@@ -142,6 +148,8 @@ impl Partition {
             applied: manifest.seq,
             arrivals: manifest.arrivals,
             heard: manifest.heard,
+            session: manifest.session.max(1),
+            session_from: manifest.session_from,
             stats: manifest.stats,
             sieve: Sieve::open(&dir, &manifest.known_runs, &limits)?,
             texts: Texts::new(file("urls", manifest.texts_bytes)?, ids),

@@ -418,6 +418,8 @@ impl Partition {
             visits_bytes: self.visits.len(),
             graph_bytes: self.graph.len(),
             seeds_bytes: self.seeds.len(),
+            session: self.session,
+            session_from: self.session_from,
             stats: self.stats.clone(),
             ..Manifest::default()
         });

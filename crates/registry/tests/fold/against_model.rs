@@ -160,7 +160,11 @@ impl Crawl {
 
     fn step(&mut self) -> Vec<(PartitionId, Entry)> {
         self.now_ms += self.web.random.below(120);
-        let mut batch = self.turns();
+        let mut batch = Vec::new();
+        if self.web.random.one_in(12) {
+            batch.push(self.web.session(&self.model));
+        }
+        batch.extend(self.turns());
         if self.web.random.one_in(3) {
             batch.extend(self.web.seeds());
         }
@@ -264,6 +268,7 @@ fn mentions(entry: &Entry, wanted: &str) -> bool {
             links.iter().any(|link| link.url == wanted)
         }
         Entry::Again { urls } => urls.iter().any(|url| url == wanted),
+        Entry::Session { urls, .. } => urls.iter().any(|renewed| renewed.url == wanted),
     }
 }
 
