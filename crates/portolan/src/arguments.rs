@@ -422,6 +422,7 @@ pub(crate) enum BenchCommand {
     Registry(BenchRegistryArguments),
     /// Take turns of many hosts: CPU for the next one
     Frontier(BenchFrontierArguments),
+    Freshness(crate::arguments_bench::BenchFreshnessArguments),
 }
 
 #[derive(Args)]

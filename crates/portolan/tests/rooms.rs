@@ -11,6 +11,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("registry", &["model"]),
     ("archive", &["model"]),
     ("partition", &["model", "registry"]),
+    ("freshness", &["model"]),
     ("simweb", &[]),
     (
         "crawl",
@@ -32,6 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "archive",
             "partition",
             "simweb",
+            "freshness",
             "crawl",
         ],
     ),

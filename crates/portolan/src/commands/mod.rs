@@ -5,6 +5,7 @@ mod bench;
 mod bench_archive;
 mod bench_crawl;
 mod bench_extract;
+mod bench_freshness;
 mod bench_frontier;
 mod bench_graph;
 mod bench_pace;
