@@ -13,6 +13,10 @@ use tokio::sync::{Mutex, mpsc};
 const DELIVERY_QUEUE: usize = 4096;
 
 /// What comes to a worker in order.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are deliveries, and a box would be made for each"
+)]
 pub(crate) enum Parcel {
     Delivery(Delivery),
     /// Nothing more is delivered here for this partition.
@@ -100,10 +104,13 @@ impl Routes {
         let Some(inbox) = inboxes.get(self.owner(partition)) else {
             return false;
         };
-        let mut owners = self.owners.write().unwrap_or_else(PoisonError::into_inner);
-        owners.insert(partition, to);
-        drop(owners);
+        self.set_owner(partition, to);
         inbox.send(Parcel::Last(partition)).await.is_ok()
+    }
+
+    fn set_owner(&self, partition: PartitionId, worker: usize) {
+        let mut owners = self.owners.write().unwrap_or_else(PoisonError::into_inner);
+        owners.insert(partition, worker);
     }
 
     /// A worker that is gone does nothing.
