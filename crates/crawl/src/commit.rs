@@ -3,10 +3,8 @@
 //! the visits to the journal, with the links that leave for other partitions. What is in the journal is therefore in the
 //! archive, and the owners, to whom it is delivered, fold nothing that a crash could take back.
 
-mod owners;
 mod recorder;
 
-pub(crate) use owners::Owners;
 pub(crate) use recorder::Recorder;
 
 use std::sync::Arc;
@@ -20,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use crate::answered::Record;
 use crate::error::CrawlError;
 use crate::metrics::Stage;
-use crate::shared::Shared;
+use crate::shared::{Shared, UNFOLDED_KIB, kib};
 
 /// Finished pages that wait for the archivist; more make the workers wait.
 pub(crate) const FINISHED_QUEUE: usize = 1024;
@@ -28,9 +26,6 @@ pub(crate) const FINISHED_QUEUE: usize = 1024;
 /// Entries are committed together until they take this much, records not counted: twice as much is written to the journal,
 /// and all of it is to be folded.
 const COMMITTED_BYTES: u64 = 4 << 20;
-
-/// Entries that wait to be folded by a worker.
-pub(crate) const DELIVERY_QUEUE: usize = 4096;
 
 /// What a worker hands over: an entry for a partition, and the record that must be durable
 /// before it.
@@ -49,7 +44,6 @@ pub(crate) struct Archivist {
     pub(crate) inbox: mpsc::Receiver<Finished>,
     /// The last batch was as large as may be, so that most of what comes next has waited already.
     pub(crate) left_some: bool,
-    pub(crate) owners: Owners,
 }
 
 /// What is left to close once the workers have ended.
@@ -69,6 +63,7 @@ pub(crate) fn run(mut archivist: Archivist) -> Books {
     if let Err(error) = worked {
         archivist.shared.fail(error);
     }
+    archivist.shared.routes.close();
     Books {
         recorder: archivist.recorder,
         journal: archivist.journal,
@@ -83,11 +78,21 @@ impl Archivist {
             let deliveries = shared
                 .metrics
                 .timed(Stage::Commit, || self.commit(&mut batch))?;
-            for delivery in deliveries {
-                self.owners.deliver(delivery).await;
-            }
+            self.deliver(deliveries).await;
         }
         Ok(())
+    }
+
+    /// To the owners of their partitions; waits while workers have too much to fold.
+    async fn deliver(&self, deliveries: Vec<Delivery>) {
+        let unfolded = &self.shared.unfolded;
+        let room = async |delivery: &Delivery| {
+            let kib = kib(delivery.entry.ram_bytes(), UNFOLDED_KIB);
+            if let Ok(room) = unfolded.acquire_many(kib).await {
+                room.forget();
+            }
+        };
+        self.shared.routes.deliver(deliveries, room).await;
     }
 
     /// Wait for the first finished entry, then for more: until the batch is old, or somebody waits for

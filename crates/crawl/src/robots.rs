@@ -117,7 +117,7 @@ impl Visitor {
         let shared = &self.shared;
         let key = UrlKey::of(url, &shared.ids);
         let owner = shared.division.part_of(key, self.partition);
-        let rest = shared.neighbours.rest_of(owner, key.host);
+        let rest = shared.neighbours.rest_of(&shared.routes, owner, key.host);
         let Some(rest) = self.asker.seat.wait_for(rest).await? else {
             // Nobody is there to answer: the crawl ends.
             return Ok(Asked::Later);

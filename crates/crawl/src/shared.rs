@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
-use portolan_model::{CanonicalUrl, Canonicalizer, Clock, HostId, Identities, PartitionId, Ranker};
+use portolan_model::{CanonicalUrl, Canonicalizer, Clock, HostId, Identities, Ranker};
 use portolan_net::{Connector, Mapping, NetError, Origin, Resolved};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -24,6 +24,7 @@ use crate::network::Network;
 use crate::pauses::Pauses;
 use crate::politeness::Politeness;
 use crate::rate::Rate;
+use crate::routes::Routes;
 use crate::scope::Scope;
 use crate::settings::Settings;
 
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) rate: Option<Rate>,
     pub(crate) pauses: Pauses,
     pub(crate) neighbours: Neighbours,
+    pub(crate) routes: Routes,
     pub(crate) budget: Budget,
     pub(crate) metrics: Metrics,
     pub(crate) mapping: Arc<Mapping>,
@@ -110,6 +112,7 @@ impl Shared {
             rate: None,
             pauses: Pauses::forgotten(Arc::clone(&clock))?,
             neighbours: Neighbours::of(1).0,
+            routes: Routes::default(),
             budget: Budget::new(0),
             metrics: Metrics::default(),
             mapping,
@@ -233,9 +236,4 @@ impl Shared {
 /// What this many bytes take of a room, in KiB; something larger than all of it takes all.
 pub(crate) fn kib(bytes: u64, room_kib: usize) -> u32 {
     (bytes / 1024 + 1).min(room_kib as u64) as u32
-}
-
-/// Which worker owns a partition.
-pub(crate) fn owner(partition: PartitionId, workers: usize) -> usize {
-    usize::from(partition.0) % workers
 }

@@ -29,7 +29,7 @@ use crate::worker::Worker;
 const BUDGET_RETRY_MS: u64 = 50;
 
 /// Give `turn.host` its turn and queue it again.
-pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn, seat: Seat) {
+pub(crate) async fn run(worker: Rc<Worker>, partition: PartitionId, turn: Turn, seat: Seat) {
     let shared = Arc::clone(&worker.shared);
     let host = turn.host;
     let was_failing = turn.pulse.is_failing();
@@ -40,13 +40,12 @@ pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn, seat: Seat)
                 not_before_ms: turn.pulse.not_before_ms.max(at_ms),
                 ..turn.pulse
             };
-            worker.end_turn(slot, host, pulse, was_failing);
+            worker.end_turn(partition, host, pulse, was_failing);
             return;
         }
     };
     let mut visitor = Visitor {
-        slot,
-        partition: worker.partition_id(slot),
+        partition,
         asked: 0,
         asker,
         worker: Rc::clone(&worker),
@@ -75,7 +74,7 @@ pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn, seat: Seat)
     let pulse = asker.pulse;
     // Its place is free before the worker looks for the next turn.
     drop(visitor);
-    worker.end_turn(slot, host, pulse, was_failing);
+    worker.end_turn(partition, host, pulse, was_failing);
     worker.begin_next();
 }
 
@@ -91,7 +90,6 @@ enum Next {
 pub(crate) struct Visitor {
     pub(crate) worker: Rc<Worker>,
     pub(crate) shared: Arc<Shared>,
-    slot: usize,
     pub(crate) partition: PartitionId,
     pub(crate) turn: Turn,
     /// Pages asked for in this turn.
@@ -116,7 +114,7 @@ impl Visitor {
             }
             let host = self.turn.host;
             let due = self.shared.metrics.sampled(Stage::Choose, || {
-                self.worker.with(self.slot, |p| p.next_url(host))
+                self.worker.with(self.partition, |p| p.next_url(host))
             })?;
             let Some(due) = due else { break };
             if self.visit(due).await == Next::Rest || self.asker.must_wait() {
@@ -328,7 +326,7 @@ impl Visitor {
 
     fn put_back(&mut self, due: Due) -> Next {
         let host = self.turn.host;
-        if let Err(error) = self.worker.with(self.slot, |p| p.put_back(host, due)) {
+        if let Err(error) = self.worker.with(self.partition, |p| p.put_back(host, due)) {
             self.shared.fail(error.into());
         }
         Next::Rest

@@ -15,6 +15,7 @@ use portolan_registry::{Partition, Stats};
 use crate::budget::StoppedBy;
 use crate::commit::{Books, Recorder};
 use crate::error::CrawlError;
+use crate::hand_over::HandOvers;
 use crate::metrics::{peak_rss_bytes, process_cpu_seconds};
 use crate::outages::Left;
 use crate::recovery::Recovered;
@@ -87,8 +88,12 @@ impl Watcher {
         let mut waiting_since: Option<Instant> = None;
         let mut settled_before = 0;
         let mut stopping_since: Option<Instant> = None;
+        let mut hand_overs = HandOvers::wanted();
         loop {
             std::thread::sleep(WATCH_EVERY);
+            if let Some(hand_overs) = &mut hand_overs {
+                hand_overs.look(shared);
+            }
             if limit_s > 0.0 && self.begun.elapsed().as_secs_f64() >= limit_s {
                 shared.budget.stop(StoppedBy::TimeLimit);
             }

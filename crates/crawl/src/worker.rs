@@ -5,6 +5,7 @@
 //! than a partition has room for makes it wait.)
 
 mod gauges;
+mod held;
 mod turns;
 
 pub(crate) use gauges::Gauges;
@@ -16,19 +17,20 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use portolan_model::{HostId, PartitionId};
-use portolan_registry::{Delivery, Partition, RegistryError, Rest};
+use portolan_registry::{Partition, RegistryError, Rest};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinSet, LocalSet};
 
 use crate::error::CrawlError;
-use crate::metrics::Stage;
 use crate::neighbour::{self, Question};
 use crate::page::Workbench;
 use crate::parking::Parking;
 use crate::pools::{PoolSizes, Pools};
 use crate::robots::RobotsCache;
-use crate::shared::{Shared, UNFOLDED_KIB, kib};
+use crate::routes::{Command, Ends, Parcel};
+use crate::shared::Shared;
 use gauges::PutOff;
+use held::{Folded, Partitions};
 
 /// The longest a worker sleeps when nothing wakes it.
 const IDLE_MAX_MS: u64 = 200;
@@ -39,16 +41,9 @@ const BUSY_MAX: Duration = Duration::from_millis(3);
 /// How soon partitions are looked at again that were not ready for what was delivered.
 const NOT_READY_MS: u64 = 2;
 
-/// Deliveries are folded for this long before connections are looked after again.
-const FOLD_MAX: Duration = Duration::from_millis(3);
-/// Entries are folded together until they have this many links.
-const LINKS_TOGETHER: usize = 100;
-/// At most this many entries are folded in one batch.
-const ENTRIES_TOGETHER: usize = 256;
-
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
-    partitions: RefCell<Vec<Partition>>,
+    partitions: RefCell<Partitions>,
     pub(crate) parking: RefCell<Parking>,
     pub(crate) bench: RefCell<Workbench>,
     pub(crate) robots: RefCell<RobotsCache>,
@@ -79,7 +74,7 @@ pub(crate) struct WorkerPlan {
     pub(crate) shared: Arc<Shared>,
     pub(crate) partitions: Vec<Partition>,
     pub(crate) bench: Workbench,
-    pub(crate) inbox: mpsc::Receiver<Delivery>,
+    pub(crate) ends: Ends,
     pub(crate) questions: mpsc::Receiver<Question>,
     pub(crate) pools: PoolSizes,
     pub(crate) max_idle: usize,
@@ -107,7 +102,7 @@ pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
             parking: RefCell::new(Parking::with_bound(plan.max_idle)),
             bench: RefCell::new(plan.bench),
             robots: RefCell::new(RobotsCache::default()),
-            partitions: RefCell::new(plan.partitions),
+            partitions: RefCell::new(Partitions::of(plan.partitions)),
             pools: Pools::new(plan.pools),
             tasks: RefCell::default(),
             turns: Cell::new(0),
@@ -122,22 +117,26 @@ pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
             gauges: plan.gauges,
             shared: plan.shared,
         });
-        let mut inbox = plan.inbox;
+        let mut ends = plan.ends;
         let answering = neighbour::answer(Rc::clone(&worker), plan.questions);
         let answering = tokio::task::spawn_local(answering);
-        if let Err(error) = work(&worker, &mut inbox).await {
+        if let Err(error) = work(&worker, &mut ends).await {
             worker.shared.fail(error.into());
         }
         answering.abort();
-        worker.partitions.take()
+        let mut partitions = worker.partitions.take();
+        // One that was on its way here when the crawl ended.
+        while let Ok(command) = ends.commands.try_recv() {
+            if let Command::Adopt(partition) = command {
+                partitions.add(*partition);
+            }
+        }
+        partitions.take_all()
     })
 }
 
-async fn work(
-    worker: &Rc<Worker>,
-    inbox: &mut mpsc::Receiver<Delivery>,
-) -> Result<(), RegistryError> {
-    let mut next = None;
+async fn work(worker: &Rc<Worker>, ends: &mut Ends) -> Result<(), RegistryError> {
+    let (mut next, mut command) = (None, None);
     // Since it was seen to that others of this thread could work; they may have since.
     let mut busy = Duration::ZERO;
     loop {
@@ -145,10 +144,11 @@ async fn work(
             worker.end_turns_now().await;
         }
         let begun = Instant::now();
-        let folded = worker.fold(&mut next, inbox)?;
+        let folded = worker.fold(&mut next, &mut ends.inbox)?;
         if folded == Folded::Ended {
             return Ok(());
         }
+        worker.obey(command.take(), ends);
         while worker.tasks.borrow_mut().try_join_next().is_some() {}
         let rest_ms = worker.begin_turns()?;
         worker.show();
@@ -159,142 +159,64 @@ async fn work(
             tokio::task::yield_now().await;
             busy = Duration::ZERO;
         }
-        match folded {
-            Folded::NotReady => {
-                worker.wait_for_disk(rest_ms).await;
-                busy = Duration::ZERO;
-            }
-            Folded::Some | Folded::Ended => match worker.rest(inbox, rest_ms).await {
-                Rested::Delivery(delivery) => next = Some(*delivery),
-                Rested::Woken => {}
-                Rested::Closed => return Ok(()),
-            },
+        let before = Instant::now();
+        let waits = folded == Folded::NotReady;
+        let rest_ms = match waits {
+            true => rest_ms.clamp(1, NOT_READY_MS),
+            false => rest_ms,
+        };
+        match worker.rest(ends, rest_ms).await {
+            Rested::Parcel(parcel) => next = Some(*parcel),
+            Rested::Command(told) => command = Some(told),
+            Rested::Woken => {}
+            Rested::Closed => return Ok(()),
+        }
+        if waits {
+            worker.shared.metrics.note_held_back(before.elapsed());
+            busy = Duration::ZERO;
         }
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Folded {
-    /// All there was, or much of it; at least what was received last.
-    Some,
-    /// A partition would have to wait for the disk; the rest is left where it is.
-    NotReady,
-    /// The archivist has ended: nothing more will be delivered.
-    Ended,
-}
-
 enum Rested {
-    Delivery(Box<Delivery>),
+    Parcel(Box<Parcel>),
+    Command(Command),
     Woken,
     /// The archivist has ended: nothing more will be delivered.
     Closed,
 }
 
 impl Worker {
-    /// Run something on the partition in `slot`. Never held across an await.
-    pub(crate) fn with<T>(&self, slot: usize, work: impl FnOnce(&mut Partition) -> T) -> T {
-        work(&mut self.partitions.borrow_mut()[slot])
+    /// Run something on one of its partitions. Never held across an await. `id`: of a turn, which ends before its
+    /// partition goes, or of a list that was made since.
+    pub(crate) fn with<T>(&self, id: PartitionId, work: impl FnOnce(&mut Partition) -> T) -> T {
+        let mut partitions = self.partitions.borrow_mut();
+        let held = partitions.held.get_mut(&id);
+        work(&mut held.expect("a partition stays while it is used").partition)
     }
 
-    /// What a host of one of its partitions is owed outside of its turns.
-    pub(crate) fn rest_of(&self, id: PartitionId, host: HostId) -> Result<Rest, RegistryError> {
-        let partitions = self.partitions.borrow();
-        let partition = partitions.iter().find(|partition| partition.id() == id);
-        partition.map_or(Ok(Rest::default()), |partition| partition.rest_of(host))
-    }
-
-    pub(crate) fn partition_id(&self, slot: usize) -> PartitionId {
-        self.partitions.borrow()[slot].id()
-    }
-
-    /// Fold what has been delivered, `next` first, as far as partitions are ready for it.
-    fn fold(
+    /// What a host of one of its partitions is owed outside of its turns; `None` if the partition is not here.
+    pub(crate) fn rest_of(
         &self,
-        next: &mut Option<Delivery>,
-        inbox: &mut mpsc::Receiver<Delivery>,
-    ) -> Result<Folded, RegistryError> {
-        let begun = Instant::now();
-        let mut together = Vec::new();
-        loop {
-            if !self.is_ready() && (next.is_some() || !inbox.is_empty()) {
-                return Ok(Folded::NotReady);
-            }
-            let mut links = 0;
-            let mut missing = None;
-            // Entries with many links are large, and gain nothing by waiting for others.
-            while links < LINKS_TOGETHER && together.len() < ENTRIES_TOGETHER {
-                let received = next.take().map_or_else(|| inbox.try_recv(), Ok);
-                match received {
-                    Ok(delivery) => {
-                        links += delivery.entry.links().len();
-                        together.push(delivery);
-                    }
-                    Err(error) => {
-                        missing = Some(error);
-                        break;
-                    }
-                }
-            }
-            self.apply(&together)?;
-            together.clear();
-            match missing {
-                Some(mpsc::error::TryRecvError::Disconnected) => return Ok(Folded::Ended),
-                None if begun.elapsed() < FOLD_MAX => {}
-                _ => return Ok(Folded::Some),
-            }
-        }
+        id: PartitionId,
+        host: HostId,
+    ) -> Result<Option<Rest>, RegistryError> {
+        let partitions = self.partitions.borrow();
+        let held = partitions.held.get(&id);
+        held.map(|held| held.partition.rest_of(host)).transpose()
     }
 
-    /// Could all partitions fold something now without waiting for the disk?
-    fn is_ready(&self) -> bool {
-        self.partitions.borrow().iter().all(Partition::is_ready)
-    }
-
-    fn apply(&self, deliveries: &[Delivery]) -> Result<(), RegistryError> {
-        let mut folded = 0;
-        let room = deliveries
-            .iter()
-            .map(|delivery| kib(delivery.entry.ram_bytes(), UNFOLDED_KIB) as usize)
-            .sum();
-        for partition in self.partitions.borrow_mut().iter_mut() {
-            let id = partition.id();
-            let own = deliveries.iter().filter(|d| d.partition == id);
-            let own = own.map(|delivery| (delivery.seq, &delivery.entry));
-            let count = own.clone().count() as u64;
-            if count > 0 {
-                let fold = || partition.apply_all(own);
-                self.shared.metrics.sampled(Stage::Fold, fold)?;
-                self.gauges
-                    .note_folded(&self.shared.folded, &self.shared.outstanding, count);
-                folded += count;
-            }
-        }
-        assert_eq!(
-            folded,
-            deliveries.len() as u64,
-            "entries are delivered to their partition's owner"
-        );
-        self.shared.unfolded.add_permits(room);
-        Ok(())
-    }
-
-    async fn rest(&self, inbox: &mut mpsc::Receiver<Delivery>, rest_ms: u64) -> Rested {
+    async fn rest(&self, ends: &mut Ends, rest_ms: u64) -> Rested {
         if rest_ms == 0 {
             tokio::task::yield_now().await;
             return Rested::Woken;
         }
         tokio::select! {
             biased;
-            delivery = inbox.recv() => delivery.map_or(Rested::Closed, |d| Rested::Delivery(Box::new(d))),
+            parcel = ends.inbox.recv() => parcel.map_or(Rested::Closed, |p| Rested::Parcel(Box::new(p))),
+            Some(command) = ends.commands.recv() => Rested::Command(command),
             () = self.wake.notified() => Rested::Woken,
             () = tokio::time::sleep(Duration::from_millis(rest_ms)) => Rested::Woken,
         }
-    }
-
-    /// Connections are looked after meanwhile, and nothing else is folded.
-    async fn wait_for_disk(&self, rest_ms: u64) {
-        let before = Instant::now();
-        tokio::time::sleep(Duration::from_millis(rest_ms.clamp(1, NOT_READY_MS))).await;
-        self.shared.metrics.note_held_back(before.elapsed());
     }
 }

@@ -41,6 +41,7 @@ pub(crate) enum Command {
         mut_arg("retry_failed", |arg| arg.hide(true)),
         mut_arg("new_session", |arg| arg.hide(true)),
         mut_arg("connections", |arg| arg.hide(true)),
+        mut_arg("threads", |arg| arg.hide(true)),
         mut_arg("quiet", |arg| arg.hide(true)),
         mut_arg("seeds", |arg| arg.value_name("URL").required(true).num_args(1).help("The URL")),
         mut_arg("json", |arg| arg.help("Print one JSON object"))
@@ -135,6 +136,9 @@ pub(crate) struct CrawlArguments {
     /// Requests under way at once, over all hosts [default: by the machine, at most 1024]
     #[arg(long, value_name = "N", value_parser = at_least_one(), allow_negative_numbers = true)]
     pub(crate) connections: Option<usize>,
+    /// Worker threads [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = at_least_one(), allow_negative_numbers = true)]
+    pub(crate) threads: Option<usize>,
     /// Answer DNS for matching hosts: '*.example.test=127.0.0.1:8080'
     #[arg(long, value_name = "PATTERN=ADDR[:PORT]")]
     pub(crate) resolve: Vec<String>,

@@ -7,14 +7,14 @@ use std::thread::JoinHandle;
 
 use portolan_archive::{ArchiveSettings, RecordBuilder};
 use portolan_model::{CanonicalUrl, Canonicalizer, LinkBatch, PartitionId};
-use portolan_registry::{Delivery, Entry, Partition};
+use portolan_registry::{Entry, Partition};
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use super::Books;
 use crate::admission::Admission;
 use crate::assembly;
 use crate::budget::Budget;
-use crate::commit::{self, Archivist, DELIVERY_QUEUE, FINISHED_QUEUE, Finished, Owners, Recorder};
+use crate::commit::{self, Archivist, FINISHED_QUEUE, Finished, Recorder};
 use crate::crawl::Crawl;
 use crate::error::CrawlError;
 use crate::judging::{self, Judging};
@@ -25,7 +25,8 @@ use crate::neighbour::{Neighbours, Question};
 use crate::network::Network;
 use crate::page::Workbench;
 use crate::rate::Rate;
-use crate::shared::{LARGE_BODIES, ROOM_KIB, Shared, UNFOLDED_KIB, owner};
+use crate::routes::{Ends, Routes};
+use crate::shared::{LARGE_BODIES, ROOM_KIB, Shared, UNFOLDED_KIB};
 use crate::watch::Watcher;
 use crate::worker::{self, Gauges, WorkerPlan};
 
@@ -34,7 +35,6 @@ use crate::worker::{self, Gauges, WorkerPlan};
 struct Workers {
     threads: Vec<JoinHandle<Vec<Partition>>>,
     /// Where the archivist delivers what is theirs.
-    owners: Vec<mpsc::Sender<Delivery>>,
     gauges: Vec<Arc<Gauges>>,
 }
 
@@ -51,6 +51,7 @@ impl Books {
             .min(self.partitions.len())
             .max(1);
         let (neighbours, questions) = Neighbours::of(workers);
+        let (routes, ends) = Routes::deal(self.partitions.iter().map(Partition::id), workers);
         let shared = Arc::new(Shared {
             division: Arc::new(self.division),
             ranker: checked.ranker,
@@ -60,6 +61,7 @@ impl Books {
             gate: self.gate,
             pauses: self.pauses,
             neighbours,
+            routes,
             network: Network::default(),
             rate: Rate::new(checked.plan.settings.limits.bytes_per_s),
             run_ms: self.run_ms,
@@ -108,7 +110,7 @@ impl Books {
             names,
             proxy_resolves: checked.proxy_resolves,
         }
-        .begin_workers(self.partitions, questions)?;
+        .begin_workers(self.partitions, questions, ends)?;
         let builder = RecordBuilder::new(&checked.archive, record_seed(shared.wall_ms(), 1))?;
         let archivist = Archivist {
             shared: Arc::clone(&shared),
@@ -116,7 +118,6 @@ impl Books {
             journal: self.journal,
             inbox,
             left_some: false,
-            owners: Owners::new(Arc::clone(&shared), workers.owners),
         };
         let archivist = spawn("archivist", move || commit::run(archivist))?;
         let judging_for = self.judging.as_ref().map(Judging::names);
@@ -185,21 +186,22 @@ impl Outfit<'_> {
         &self,
         partitions: Vec<Partition>,
         questions: Vec<mpsc::Receiver<Question>>,
+        ends: Vec<Ends>,
     ) -> Result<Workers, CrawlError> {
         let count = questions.len();
         let mut owned: Vec<Vec<_>> = (0..count).map(|_| Vec::new()).collect();
         for partition in partitions {
-            owned[owner(partition.id(), count)].push(partition);
+            owned[self.shared.routes.owner(partition.id())].push(partition);
         }
         let mut workers = Workers::default();
-        for (number, (partitions, questions)) in owned.into_iter().zip(questions).enumerate() {
-            let (deliveries, inbox) = mpsc::channel(DELIVERY_QUEUE);
+        let outfits = owned.into_iter().zip(questions).zip(ends);
+        for (number, ((partitions, questions), ends)) in outfits.enumerate() {
             let gauges = Arc::new(Gauges::default());
             let plan = WorkerPlan {
                 shared: Arc::clone(self.shared),
                 partitions,
                 bench: self.workbench(number)?,
-                inbox,
+                ends,
                 questions,
                 pools: assembly::pool_sizes(&self.shared.settings, self.bounds, count),
                 max_idle: self.bounds.idle.div_ceil(count),
@@ -207,7 +209,6 @@ impl Outfit<'_> {
             };
             let thread = spawn(&format!("worker-{number}"), move || worker::run(plan))?;
             workers.threads.push(thread);
-            workers.owners.push(deliveries);
             workers.gauges.push(gauges);
         }
         Ok(workers)

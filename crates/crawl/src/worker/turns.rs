@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use portolan_model::{HostId, Pulse};
+use portolan_model::{HostId, PartitionId, Pulse};
 use portolan_registry::{Partition, RegistryError};
 
 use super::gauges::ReadingRobots;
@@ -22,7 +22,7 @@ const BEGIN_TURNS_MAX: Duration = Duration::from_millis(3);
 
 /// When a turn ends, a host that is due is looked for in at most this many partitions. The worker looks at the others
 /// a moment later.
-const NEXT_SLOTS: usize = 4;
+const NEXT_PARTITIONS: usize = 4;
 
 /// How soon partitions are looked at again that look URLs up, if there is nothing else to do.
 const LOOKING_UP_MS: u64 = 2;
@@ -57,21 +57,21 @@ impl Worker {
         let mut rest_ms = IDLE_MAX_MS;
         self.look_for_verdicts();
         let unjudged = self.unjudged.get();
-        for slot in self.slots_in_turn() {
+        for id in self.ids_in_turn() {
             let open = !shared.budget.is_stopping() && self.pools.has_room() && !unjudged;
             shared.metrics.sampled(Stage::Fold, || {
-                self.with(slot, |partition| {
+                self.with(id, |partition| {
                     partition.tend(unjudged || (open && self.is_hungry(partition, now_ms)))
                 })
             })?;
-            if self.with(slot, |partition| partition.is_looking_up()) {
+            if self.with(id, |partition| partition.is_looking_up()) {
                 rest_ms = rest_ms.min(LOOKING_UP_MS);
             }
             if !open {
                 continue;
             }
             while self.pools.has_room() && begun.elapsed() < BEGIN_TURNS_MAX {
-                match self.begin_turn(slot, now_ms)? {
+                match self.begin_turn(id, now_ms)? {
                     Begun::Turn => {}
                     Begun::Nothing => break,
                     Begun::NotBefore(at_ms) => {
@@ -80,7 +80,7 @@ impl Worker {
                     }
                 }
             }
-            if let Some(due_ms) = self.with(slot, |p| p.next_due_ms()) {
+            if let Some(due_ms) = self.next_due_ms(id) {
                 rest_ms = rest_ms.min(due_ms.saturating_sub(now_ms));
             }
         }
@@ -112,26 +112,30 @@ impl Worker {
         }
     }
 
-    /// Give the next host of the partition in `slot` its turn, or its place in the queue again if it is slow and
+    /// Give the next host of the partition its turn, or its place in the queue again if it is slow and
     /// finds no place. To be called when there is room.
-    fn begin_turn(self: &Rc<Self>, slot: usize, now_ms: u64) -> Result<Begun, RegistryError> {
-        if let Err(at_ms) = self.may_begin(slot, now_ms) {
+    fn begin_turn(self: &Rc<Self>, id: PartitionId, now_ms: u64) -> Result<Begun, RegistryError> {
+        if self.is_leaving(id) {
+            return Ok(Begun::Nothing);
+        }
+        if let Err(at_ms) = self.may_begin(id, now_ms) {
             return Ok(Begun::NotBefore(at_ms));
         }
         let metrics = &self.shared.metrics;
-        let turn = metrics.sampled(Stage::Choose, || self.with(slot, |p| p.begin_turn(now_ms)))?;
+        let turn = metrics.sampled(Stage::Choose, || self.with(id, |p| p.begin_turn(now_ms)))?;
         let Some(turn) = turn else {
             return Ok(Begun::Nothing);
         };
         match self.pools.seat(turn.host, turn.pulse.failures, now_ms) {
             Ok(seat) => {
                 self.turns.set(self.turns.get() + 1);
+                self.count_turn(id, |turns| turns + 1);
                 let failing = usize::from(turn.pulse.is_failing());
                 self.failing_turns.set(self.failing_turns.get() + failing);
-                let turn = turn::run(Rc::clone(self), slot, turn, seat);
+                let turn = turn::run(Rc::clone(self), id, turn, seat);
                 self.tasks.borrow_mut().spawn_local(turn);
             }
-            Err(at_ms) => self.with(slot, |p| p.end_turn(turn.host, later(turn.pulse, at_ms)))?,
+            Err(at_ms) => self.with(id, |p| p.end_turn(turn.host, later(turn.pulse, at_ms)))?,
         }
         Ok(Begun::Turn)
     }
@@ -144,23 +148,47 @@ impl Worker {
             return;
         }
         let now_ms = self.shared.now_ms();
-        let is_due = |slot| {
-            let due_ms = self.with(slot, |partition| partition.next_due_ms());
+        let is_due = |id| {
+            let due_ms = self.next_due_ms(id);
             due_ms.is_some_and(|due_ms| due_ms <= now_ms)
         };
-        let Some(slot) = self.slots_in_turn().take(NEXT_SLOTS).find(|&s| is_due(s)) else {
+        let mut ids = self.ids_in_turn().take(NEXT_PARTITIONS);
+        let Some(id) = ids.find(|&id| is_due(id)) else {
             return;
         };
-        if let Err(error) = self.begin_turn(slot, now_ms) {
+        if let Err(error) = self.begin_turn(id, now_ms) {
             self.shared.fail(error.into());
         }
     }
 
     /// All partitions, beginning with another one each time.
-    fn slots_in_turn(&self) -> impl Iterator<Item = usize> + use<> {
-        let slots = self.partitions.borrow().len();
-        let first = self.first.replace((self.first.get() + 1) % slots.max(1));
-        (first..slots).chain(0..first)
+    fn ids_in_turn(&self) -> impl Iterator<Item = PartitionId> + use<> {
+        let ids = Rc::clone(&self.partitions.borrow().ids);
+        let count = ids.len();
+        let first = self.first.get().checked_rem(count).unwrap_or(0);
+        self.first.set(first + 1);
+        (first..count).chain(0..first).map(move |at| ids[at])
+    }
+
+    /// When the next host of a partition may have its turn; never in one that leaves.
+    fn next_due_ms(&self, id: PartitionId) -> Option<u64> {
+        let partitions = self.partitions.borrow();
+        let held = partitions.held.get(&id)?;
+        let stays = held.leaving.is_none();
+        held.partition.next_due_ms().filter(|_| stays)
+    }
+
+    /// Is it to have no turns any longer?
+    fn is_leaving(&self, id: PartitionId) -> bool {
+        let partitions = self.partitions.borrow();
+        let held = partitions.held.get(&id);
+        held.is_none_or(|held| held.leaving.is_some())
+    }
+
+    fn count_turn(&self, id: PartitionId, count: impl FnOnce(usize) -> usize) {
+        if let Some(held) = self.partitions.borrow_mut().held.get_mut(&id) {
+            held.turns = count(held.turns);
+        }
     }
 
     pub(super) async fn end_turns_now(&self) {
@@ -172,17 +200,19 @@ impl Worker {
         while tasks.join_next().await.is_some() {}
         self.turns.set(0);
         self.failing_turns.set(0);
+        let mut partitions = self.partitions.borrow_mut();
+        partitions.held.values_mut().for_each(|held| held.turns = 0);
     }
 
-    /// May the next host of the partition in `slot` have its turn? `Err`: when to look again.
-    fn may_begin(&self, slot: usize, now_ms: u64) -> Result<(), u64> {
+    /// May the next host of the partition have its turn? `Err`: when to look again.
+    fn may_begin(&self, id: PartitionId, now_ms: u64) -> Result<(), u64> {
         if self.hold_until_ms.get() > now_ms {
             return Err(self.hold_until_ms.get());
         }
         if self.shared.network.down_since_ms().is_none() {
             return Ok(());
         }
-        match self.with(slot, |partition| partition.next_due_ms()) {
+        match self.next_due_ms(id) {
             Some(due_ms) if due_ms <= now_ms => self.shared.network.may_begin(now_ms),
             Some(due_ms) => Err(due_ms),
             None => Err(now_ms + IDLE_MAX_MS),
@@ -221,14 +251,15 @@ impl Worker {
     }
 
     /// The turn is over: the host is queued again.
-    pub(crate) fn end_turn(&self, slot: usize, host: HostId, pulse: Pulse, was_failing: bool) {
+    pub(crate) fn end_turn(&self, id: PartitionId, host: HostId, pulse: Pulse, was_failing: bool) {
         let failing = self.failing_turns.get();
         self.failing_turns
             .set(failing.saturating_sub(usize::from(was_failing)));
-        if let Err(error) = self.with(slot, |partition| partition.end_turn(host, pulse)) {
+        if let Err(error) = self.with(id, |partition| partition.end_turn(host, pulse)) {
             self.shared.fail(error.into());
         }
         self.turns.set(self.turns.get().saturating_sub(1));
+        self.count_turn(id, |turns| turns.saturating_sub(1));
         self.wake.notify_one();
     }
 }

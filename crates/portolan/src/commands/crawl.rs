@@ -281,6 +281,9 @@ fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
     if let Some(connections) = arguments.connections {
         settings.limits.connections = connections;
     }
+    if let Some(threads) = arguments.threads {
+        settings.limits.threads = threads;
+    }
     add(&mut settings.dns.resolve, &arguments.resolve);
     if let Some(agent) = &arguments.user_agent {
         settings.identity.user_agent.clone_from(agent);
