@@ -328,7 +328,7 @@ impl Scheduler {
         let mut values = self.values(0..QUEUES);
         let threshold = nth_largest(&mut values, MAX_AWAKE / 2)?;
         // A little lower still: a page that is worth all that it can be worth would reach the value itself never.
-        self.set_threshold(threshold * SLEEPS_BELOW);
+        self.set_threshold(threshold * (1.0 - 1e-7));
         Some(())
     }
 
