@@ -51,6 +51,11 @@ impl PageClass {
         PageClass((number % usize::from(CLASSES)) as u16)
     }
 
+    /// All classes, by number.
+    pub(crate) fn all() -> impl Iterator<Item = PageClass> {
+        (0..CLASSES).map(PageClass)
+    }
+
     /// Changes a day.
     pub fn rate(self) -> f64 {
         let level = f64::from(self.0 / IMPORTANCE_LEVELS);

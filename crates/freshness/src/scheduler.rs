@@ -3,7 +3,8 @@
 //! Pages of a class share rate and importance, so the one that waits longest is worth most: only the heads of the queues are compared. Of
 //! these only a few can be the best. A threshold stands a little below the best value; a head below it is not looked at before the
 //! time at which it reaches the threshold, which `age_of_value` tells and a heap keeps. The heads above it are compared one by one. So the answer is
-//! exact for the quantised values. Where no head or too many heads are above the threshold, it is set anew.
+//! exact for the quantised values. Where too many heads are above the threshold, it is raised; where none is, it is lowered, and all queues are
+//! looked at. That is once in hundreds of picks.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,10 +15,7 @@ use crate::queues::{QUEUES, Queues, queue_of};
 use crate::value::{age_of_value, value};
 
 /// More heads above the threshold than this, and it is raised.
-const MAX_AWAKE: usize = 48;
-
-/// The threshold is set to this share of the best value when nothing is above it.
-const LOWERED_TO: f64 = 0.98;
+const MAX_AWAKE: usize = 64;
 
 /// A head below this share of the threshold is no longer awake.
 const SLEEPS_BELOW: f64 = 0.999;
@@ -53,6 +51,8 @@ pub struct Fetched {
 pub struct Scheduler {
     pages: Vec<PageState>,
     queues: Queues,
+    /// Rate and importance of each class, which are powers of two with fractions and take long to compute.
+    classes: Vec<(f64, f64)>,
     /// Days that a signal adds to a page's age.
     days_of_signal: f64,
     threshold: f64,
@@ -65,7 +65,7 @@ pub struct Scheduler {
     alarm_s: Vec<u32>,
     /// Pages whose hosts may not be asked before a second.
     aside: BinaryHeap<Reverse<(u32, u32)>>,
-    rebuilt: u64,
+    lowered: u64,
     now_s: u32,
 }
 
@@ -75,6 +75,9 @@ impl Scheduler {
         Scheduler {
             pages: Vec::new(),
             queues: Queues::new(),
+            classes: PageClass::all()
+                .map(|class| (class.rate(), class.importance()))
+                .collect(),
             days_of_signal,
             threshold: f64::INFINITY,
             awake: Vec::new(),
@@ -82,7 +85,7 @@ impl Scheduler {
             alarms: BinaryHeap::new(),
             alarm_s: vec![NEVER; QUEUES],
             aside: BinaryHeap::new(),
-            rebuilt: 0,
+            lowered: 0,
             now_s: 0,
         }
     }
@@ -113,13 +116,13 @@ impl Scheduler {
     /// What a fetch of the page is worth at `now_s`.
     pub fn value(&self, id: PageId, now_s: u32) -> f64 {
         let page = &self.pages[id.0 as usize];
-        let class = page.class();
-        value(class.rate(), class.importance(), self.age(page, now_s))
+        let (rate, importance) = self.classes[page.class().number()];
+        value(rate, importance, self.age(page, now_s))
     }
 
-    /// How often the threshold was set anew.
+    /// How often the threshold was lowered, for which all queues are looked at.
     pub fn thresholds_set(&self) -> u64 {
-        self.rebuilt
+        self.lowered
     }
 
     /// The page that is worth most among those whose hosts may be asked now, taken out until [`Scheduler::fetched`] brings it back.
@@ -250,8 +253,8 @@ impl Scheduler {
     /// The second at which a page is worth as much as the threshold. What is too late for the clock is taken to its end, where no
     /// alarm rings.
     fn reaches_threshold_s(&self, page: &PageState) -> u32 {
-        let class = page.class();
-        let age = age_of_value(class.rate(), class.importance(), self.threshold);
+        let (rate, importance) = self.classes[page.class().number()];
+        let age = age_of_value(rate, importance, self.threshold);
         let days = age - f64::from(page.signals()) * self.days_of_signal;
         (f64::from(page.fetched_s) + (days * DAY_S).max(0.0)) as u32
     }
@@ -310,38 +313,38 @@ impl Scheduler {
         (best != NOBODY).then_some(best)
     }
 
-    /// The threshold becomes the median of the values that are awake.
+    /// The threshold goes up, so that about half of the heads that are awake stay so. Alarms of the others ring too early from now on,
+    /// which costs a look at each.
     fn raise(&mut self) {
-        let mut values: Vec<f64> = self
-            .awake
-            .iter()
-            .map(|&queue| self.queues.head(usize::from(queue)))
-            .filter(|&head| head != NOBODY)
-            .map(|head| self.value(PageId(head), self.now_s))
-            .collect();
-        if values.is_empty() {
-            return;
+        let awake = self.awake.iter().map(|&queue| usize::from(queue));
+        let mut values = self.values(awake);
+        if let Some(threshold) = nth_largest(&mut values, MAX_AWAKE / 2) {
+            self.threshold = self.threshold.max(threshold);
         }
-        let middle = values.len() / 2;
-        let (_, median, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
-        let median = *median;
-        self.set_threshold(median);
     }
 
-    /// The threshold goes below the best of all heads; `None` if there are no heads.
+    /// The threshold goes down below the best of all heads, as many of them as half of those that may be awake; `None` if there are no heads.
     fn lower(&mut self) -> Option<()> {
-        let best = (0..QUEUES)
-            .map(|queue| self.queues.head(queue))
-            .filter(|&head| head != NOBODY)
-            .map(|head| self.value(PageId(head), self.now_s))
-            .reduce(f64::max)?;
-        self.set_threshold(best * LOWERED_TO);
+        let mut values = self.values(0..QUEUES);
+        let threshold = nth_largest(&mut values, MAX_AWAKE / 2)?;
+        // A little lower still: a page that is worth all that it can be worth would reach the value itself never.
+        self.set_threshold(threshold * (1.0 - 1e-7));
         Some(())
     }
 
+    /// What the heads of these queues are worth.
+    fn values(&self, queues: impl Iterator<Item = usize>) -> Vec<f64> {
+        queues
+            .map(|queue| self.queues.head(queue))
+            .filter(|&head| head != NOBODY)
+            .map(|head| self.value(PageId(head), self.now_s))
+            .collect()
+    }
+
+    /// Alarms would ring too late for a threshold that is lower: all queues are looked at.
     fn set_threshold(&mut self, threshold: f64) {
         self.threshold = threshold;
-        self.rebuilt += 1;
+        self.lowered += 1;
         self.awake.clear();
         self.alarms.clear();
         self.is_awake.fill(false);
@@ -350,6 +353,13 @@ impl Scheduler {
             self.look_at(queue);
         }
     }
+}
+
+/// The value that `n` others are not below, or the least; `None` of nothing.
+fn nth_largest(values: &mut [f64], n: usize) -> Option<f64> {
+    let n = n.min(values.len().checked_sub(1)?);
+    let (_, value, _) = values.select_nth_unstable_by(n, |a, b| b.total_cmp(a));
+    Some(*value)
 }
 
 #[cfg(test)]

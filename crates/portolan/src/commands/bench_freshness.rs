@@ -93,7 +93,7 @@ struct Picks {
     urls: u32,
     pick_us: f64,
     fetched_us: f64,
-    /// How often the threshold was set anew, for each thousand picks.
+    /// How often the threshold was lowered, for each thousand picks.
     thresholds: f64,
 }
 
