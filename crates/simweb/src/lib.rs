@@ -18,6 +18,7 @@
 //! - `run`: all of it for a person at a terminal
 
 mod answer;
+mod changes;
 mod connection;
 mod control;
 mod dns;
@@ -46,6 +47,7 @@ mod wire;
 mod witness;
 mod words;
 
+pub use changes::ChangeSpec;
 pub use library::html_files;
 pub use oddity::{Fault, Oddity};
 pub use plan::Via;
