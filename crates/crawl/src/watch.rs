@@ -230,6 +230,7 @@ fn report(
     stages.insert("fetch".to_owned(), (cpu_seconds - staged).max(0.0));
     let (network_outages, gone_ms) = shared.network.outages(shared.now_ms());
     Report {
+        session: shared.session,
         pages: stats.pages,
         requests: stats.requests,
         wire_bytes: stats.wire_bytes,

@@ -48,6 +48,8 @@ pub(crate) enum Command {
     )]
     Fetch(Box<FetchArguments>),
     Status(StatusArguments),
+    Sessions(SessionsArguments),
+    Diff(DiffArguments),
     Urls(UrlsArguments),
     Why(WhyArguments),
     Links(LinksArguments),
@@ -208,6 +210,41 @@ pub(crate) struct StatusArguments {
     /// Look again after this time, until the crawl has ended [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, num_args = 0..=1, default_missing_value = "2s")]
     pub(crate) watch: Option<Duration>,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List the sessions of a crawl: documents, how many of them are new, changed and unchanged, what is gone, bytes saved.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan crawl --out docs --new-session   # begin another one\n  \
+    portolan sessions docs\n  \
+    portolan sessions docs --json             # one JSON object a line")]
+pub(crate) struct SessionsArguments {
+    /// The crawl's directory
+    pub(crate) dir: PathBuf,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List what changed between two sessions of a crawl, or show the text of one page in both, side by side.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan diff docs                        # the last two sessions\n  \
+    portolan diff docs 1 3 --json             # one JSON object a line\n  \
+    portolan diff docs --url https://example.org/news")]
+pub(crate) struct DiffArguments {
+    /// The crawl's directory
+    pub(crate) dir: PathBuf,
+    /// The earlier session [default: the one before the last]
+    #[arg(value_name = "A", requires = "to")]
+    pub(crate) from: Option<u32>,
+    /// The later session [default: the last]
+    #[arg(value_name = "B")]
+    pub(crate) to: Option<u32>,
+    /// The text of this page in both sessions, side by side; - and + mark lines of one of them
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
     #[arg(long)]
     pub(crate) json: bool,
 }

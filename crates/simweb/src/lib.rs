@@ -33,6 +33,7 @@
 //! ```
 
 mod answer;
+mod changes;
 mod connection;
 mod control;
 mod dns;
@@ -61,6 +62,7 @@ mod wire;
 mod witness;
 mod words;
 
+pub use changes::ChangeSpec;
 pub use library::html_files;
 pub use oddity::{Fault, Oddity};
 pub use plan::Via;

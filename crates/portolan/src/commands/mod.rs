@@ -17,6 +17,7 @@ mod check;
 mod config;
 mod crawl;
 mod demo;
+mod diff;
 mod export;
 mod fetch;
 mod graph;
@@ -29,6 +30,8 @@ mod partition;
 mod partition_compare;
 mod partition_modes;
 mod rank;
+mod sessions;
+mod side_by_side;
 mod simweb;
 mod status;
 mod url_formats;
@@ -49,6 +52,8 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Crawl(arguments) => crawl::run(arguments),
         Command::Fetch(arguments) => fetch::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
+        Command::Sessions(arguments) => sessions::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
         Command::Urls(arguments) => urls::run(&arguments),
         Command::Why(arguments) => why::run(&arguments),
         Command::Links(arguments) => links::run(&arguments),
