@@ -10,6 +10,10 @@ use portolan_model::{
 
 /// One step of a partition's history. The state of a partition is a function of these alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every entry is a visit, and a box would cost an allocation a page"
+)]
 pub enum Entry {
     /// Seeds (`source` is `None`), or links forwarded from another partition's visit: folded
     /// exactly once, in the order of the stream that they come by.
