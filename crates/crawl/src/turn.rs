@@ -275,7 +275,9 @@ impl Visitor {
         let Some(last) = due.last.as_deref().filter(|_| status != 304) else {
             return Vec::new();
         };
-        let read = self.worker.with(self.partition, |p| p.links_of(&last.visit));
+        let read = self
+            .worker
+            .with(self.partition, |p| p.links_of(&last.visit));
         read.unwrap_or_else(|error| {
             self.shared.fail(error.into());
             Vec::new()
