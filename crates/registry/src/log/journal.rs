@@ -142,19 +142,30 @@ impl Journal {
         let mut forwards = Vec::new();
         for (partition, mut entry) in batch {
             let leaving = entry.take_forwards();
-            let delivery = self.append(partition, entry)?;
+            let seq = self.append(partition, &entry)?;
             if !leaving.is_empty() {
-                forwards.push((partition, delivery.seq, leaving));
+                forwards.push((partition, seq, leaving));
             }
-            deliveries.push(delivery);
+            deliveries.push(Delivery {
+                partition,
+                seq,
+                entry,
+            });
         }
-        let mut passed_on = Vec::with_capacity(forwards.len());
+        let own = deliveries.len();
         for (source, number, leaving) in forwards {
-            let entries = |partition, entry| passed_on.push((partition, entry));
+            let entries = |partition, entry| {
+                let seq = 0;
+                deliveries.push(Delivery {
+                    partition,
+                    seq,
+                    entry,
+                });
+            };
             self.exchange.pass_on(source, number, leaving, entries)?;
         }
-        for (partition, entry) in passed_on {
-            deliveries.push(self.append(partition, entry)?);
+        for delivery in &mut deliveries[own..] {
+            delivery.seq = self.append(delivery.partition, &delivery.entry)?;
         }
         let written = self.segments.end(self.archive_end)?;
         self.journal_bytes.fetch_add(written, Ordering::Relaxed);
@@ -190,19 +201,15 @@ impl Journal {
         self.lock.release_clean()
     }
 
-    /// Entries of one partition are numbered without gaps.
-    fn append(&mut self, partition: PartitionId, entry: Entry) -> Result<Delivery> {
+    /// Entries of one partition are numbered without gaps. Returns this one's number.
+    fn append(&mut self, partition: PartitionId, entry: &Entry) -> Result<u64> {
         let lane = self.partitions.get_mut(&partition);
         let lane = lane.ok_or(RegistryError::NoPartition(partition.0))?;
         lane.seq += 1;
         let seq = lane.seq;
         self.segments
             .put(Tag::Entry(partition), seq, |out| entry.encode(out));
-        Ok(Delivery {
-            partition,
-            seq,
-            entry,
-        })
+        Ok(seq)
     }
 
     /// Everything that has been appended is durable.
