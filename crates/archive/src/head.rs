@@ -10,7 +10,12 @@ const ASIDE: &[u8] = b"X-Crawler-";
 
 /// Appends the head for a body of `body_bytes` bytes without transfer coding. Lines that are well
 /// formed are kept byte for byte; the head ends with the only blank line in it.
-pub(crate) fn push_stored_head(out: &mut Vec<u8>, received: &[u8], status: u16, body_bytes: u64) {
+pub(crate) fn push_stored_head(
+    out: &mut Vec<u8>,
+    received: &[u8],
+    status: u16,
+    body_bytes: Option<u64>,
+) {
     let mut lines = Lines { rest: received }.peekable();
     while lines.next_if(|line| is_blank(line)).is_some() {}
     push_status_line(out, lines.next().unwrap_or_default(), status);
@@ -24,7 +29,9 @@ pub(crate) fn push_stored_head(out: &mut Vec<u8>, received: &[u8], status: u16, 
             let name = line[..colon].trim_ascii_end();
             if name.eq_ignore_ascii_case(b"transfer-encoding") {
                 out.extend_from_slice(ASIDE);
-            } else if name.eq_ignore_ascii_case(b"content-length") {
+            } else if let Some(body_bytes) = body_bytes
+                && name.eq_ignore_ascii_case(b"content-length")
+            {
                 let goes_on = lines
                     .peek()
                     .is_some_and(|next| next.starts_with(b" ") || next.starts_with(b"\t"));
@@ -38,7 +45,7 @@ pub(crate) fn push_stored_head(out: &mut Vec<u8>, received: &[u8], status: u16, 
         }
         push_line(out, line);
     }
-    if !length_said {
+    if let (false, Some(body_bytes)) = (length_said, body_bytes) {
         out.extend_from_slice(b"Content-Length: ");
         push_decimal(out, body_bytes);
         out.extend_from_slice(b"\r\n");
@@ -210,7 +217,7 @@ mod tests {
 
     fn stored(received: &str, body_bytes: u64) -> String {
         let mut out = Vec::new();
-        push_stored_head(&mut out, received.as_bytes(), 200, body_bytes);
+        push_stored_head(&mut out, received.as_bytes(), 200, Some(body_bytes));
         String::from_utf8(out).expect("test heads are UTF-8")
     }
 

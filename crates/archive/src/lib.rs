@@ -21,6 +21,22 @@
 //! - `list`: one line a record, and one record's bytes; `message`: one record's HTTP head and payload.
 //!
 //! Beside them `seen`: fingerprint of a payload -> the first record that holds it.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use portolan_archive::{WarcReader, verify};
+//! use std::path::Path;
+//!
+//! let path = Path::new("crawl/archive/portolan-20260101000000-00000.warc.gz");
+//! let mut reader = WarcReader::open(path)?;
+//! while let Some(record) = reader.next_record()? {
+//!     let url = record.header("WARC-Target-URI").unwrap_or("-");
+//!     println!("{} {url} at {}", record.kind(), record.offset);
+//! }
+//! assert!(verify(path)?.is_sound());
+//! # Ok::<(), portolan_archive::ArchiveError>(())
+//! ```
 
 mod append_file;
 mod capture;
@@ -62,6 +78,8 @@ pub use read::{Block, Format, Record, WarcReader};
 pub use record::RecordBuilder;
 pub use recover::Recovery;
 pub use seen::{ContentSeen, MergeJob, MergedRun, SeenCheck, SeenRecord, check_seen};
-pub use settings::{ArchiveSettings, Compression, DurableEnd};
+pub use settings::{
+    ArchiveSettings, Compression, DurableEnd, FILES_A_NODE, MAX_NODE_NUMBER, file_prefix,
+};
 pub use verify::{Captured, Finding, Report, verify, verify_for_index};
-pub use writer::{Finished, WarcWriter, check_prefix};
+pub use writer::{Finished, WarcWriter, check_node, check_prefix};

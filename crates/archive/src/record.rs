@@ -16,7 +16,18 @@ use std::borrow::Cow;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 pub(crate) const VERSION_LINE: &[u8] = b"WARC/1.1\r\n";
-const REVISIT_PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+/// The payload came once more.
+const IDENTICAL_PAYLOAD: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+/// The server said that nothing had changed, and sent no payload.
+const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+
+/// Why a record has no payload, and which record has it.
+#[derive(Clone, Copy)]
+struct Revisit<'a> {
+    profile: &'static str,
+    first: &'a SeenRecord,
+}
+
 /// A larger plain record is not kept as a buffer for the next one.
 const BUFFER_KEPT_BYTES: usize = 4 << 20;
 
@@ -51,7 +62,17 @@ impl RecordBuilder {
         outlinks: impl IntoIterator<Item = (&'l str, LinkKind)>,
     ) -> Built {
         let payload_bytes = capture.body.len() as u64;
-        self.build_records(capture, payload_bytes, None, outlinks)
+        self.build_records(capture, Some(payload_bytes), None, outlinks)
+    }
+
+    /// For an answer that says that what `first` holds is not modified (304): its head, as received. The payload's SHA-1
+    /// is in `capture`.
+    pub fn build_not_modified(&mut self, capture: &Capture<'_>, first: &SeenRecord) -> Built {
+        let revisit = Revisit {
+            profile: NOT_MODIFIED,
+            first,
+        };
+        self.build_records(capture, None, Some(revisit), [])
     }
 
     /// The same for a payload that the archive already holds: the head is kept, the body is not,
@@ -64,14 +85,18 @@ impl RecordBuilder {
         first: &SeenRecord,
         outlinks: impl IntoIterator<Item = (&'l str, LinkKind)>,
     ) -> Built {
-        self.build_records(capture, payload_bytes, Some(first), outlinks)
+        let revisit = Revisit {
+            profile: IDENTICAL_PAYLOAD,
+            first,
+        };
+        self.build_records(capture, Some(payload_bytes), Some(revisit), outlinks)
     }
 
     fn build_records<'l>(
         &mut self,
         capture: &Capture<'_>,
-        payload_bytes: u64,
-        first: Option<&SeenRecord>,
+        payload_bytes: Option<u64>,
+        revisit: Option<Revisit<'_>>,
         outlinks: impl IntoIterator<Item = (&'l str, LinkKind)>,
     ) -> Built {
         let url = one_word(capture.url);
@@ -81,7 +106,7 @@ impl RecordBuilder {
         self.head.clear();
         let (head, status) = (capture.response_head, capture.status);
         push_stored_head(&mut self.head, head, status, payload_bytes);
-        let (found_sha1, block_sha1) = match first {
+        let (found_sha1, block_sha1) = match revisit {
             None => digest::payload_and_block(&self.head, capture.body),
             // The block of a revisit is its head alone.
             Some(_) => (digest::sha1(capture.body), digest::sha1(&self.head)),
@@ -92,7 +117,7 @@ impl RecordBuilder {
             block: &digest::labelled(&block_sha1),
         };
         let (response_length, index_start) =
-            self.push_response(&mut out, capture, &url, first, ids, digests);
+            self.push_response(&mut out, capture, &url, revisit, ids, digests);
         let mut records = 2;
         if !capture.request_head.is_empty() {
             self.push_request(&mut out, capture, &url, ids);
@@ -106,8 +131,8 @@ impl RecordBuilder {
             index_start,
             records,
             payload_sha1,
-            payload_bytes,
-            revisit: first.is_some(),
+            payload_bytes: payload_bytes.unwrap_or(0),
+            revisit: revisit.is_some(),
         }
     }
 
@@ -117,14 +142,14 @@ impl RecordBuilder {
         out: &mut Vec<u8>,
         capture: &Capture<'_>,
         url: &str,
-        first: Option<&SeenRecord>,
+        revisit: Option<Revisit<'_>>,
         ids: VisitIds,
         digests: Digests<'_>,
     ) -> (usize, String) {
         let head = HttpHead::parse(&self.head);
-        let body = if first.is_some() { &[] } else { capture.body };
+        let body = if revisit.is_some() { &[] } else { capture.body };
         let record = &mut self.plain;
-        let kind = if first.is_some() {
+        let kind = if revisit.is_some() {
             "revisit"
         } else {
             "response"
@@ -135,8 +160,8 @@ impl RecordBuilder {
         if let Some(protocol) = capture.protocol {
             push_field(record, "WARC-Protocol", protocol);
         }
-        if let Some(first) = first {
-            push_field(record, "WARC-Profile", REVISIT_PROFILE);
+        if let Some(Revisit { profile, first }) = revisit {
+            push_field(record, "WARC-Profile", profile);
             push_field(record, "WARC-Refers-To-Target-URI", &one_word(&first.url));
             push_date(record, "WARC-Refers-To-Date", first.at_ms);
         }
@@ -159,7 +184,7 @@ impl RecordBuilder {
             surt: capture.surt,
             timestamp: &timestamp14(capture.at_ms),
             url,
-            mime: if first.is_some() {
+            mime: if revisit.is_some() {
                 Some("warc/revisit")
             } else {
                 head.media_type()
@@ -167,7 +192,7 @@ impl RecordBuilder {
             status: Some(&head.status),
             digest: digests.payload,
         });
-        let packing = if !self.recompress_encoded && first.is_none() && is_packed(&head) {
+        let packing = if !self.recompress_encoded && revisit.is_none() && is_packed(&head) {
             Packing::Store
         } else {
             Packing::Deflate

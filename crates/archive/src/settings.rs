@@ -1,12 +1,20 @@
 //! Settings of the archive: plain data, read once.
 
+use serde::{Deserialize, Serialize};
+
 /// Sizes, names and compression. All fixed when the crawl starts.
 #[derive(Clone, Debug)]
 pub struct ArchiveSettings {
     /// First part of every file name: letters, digits, `.`, `_` and `-`.
     pub prefix: String,
+    /// The machine's name, the second part of every file name; empty where there is one machine only.
+    pub node: String,
+    /// The machine's number among those that crawl together: `FILES_A_NODE` file numbers are its own.
+    pub node_number: u16,
     /// A file that has reached this size is closed and the next one begun.
     pub rotate_bytes: u64,
+    /// So is a file that is this old when the next record comes; 0 is no limit.
+    pub rotate_ms: u64,
     /// How records lie in the files. A crawl may go on with another choice than it began with.
     pub compression: Compression,
     /// Deflate level 0 (stored) to 12 (slowest). Every level is libdeflate's.
@@ -23,7 +31,10 @@ impl Default for ArchiveSettings {
     fn default() -> Self {
         Self {
             prefix: "portolan".to_owned(),
+            node: String::new(),
+            node_number: 0,
             rotate_bytes: 1 << 30,
+            rotate_ms: 0,
             compression: Compression::Gzip,
             compression_level: 1,
             recompress_encoded: false,
@@ -33,8 +44,24 @@ impl Default for ArchiveSettings {
     }
 }
 
+/// File numbers of one node: node n has those from n times this. A visit names its file by number alone, so no two
+/// nodes of a crawl may give the same.
+pub const FILES_A_NODE: u32 = 1 << 20;
+
+/// The largest `node_number`: with it, file numbers end where 32 bits do.
+pub const MAX_NODE_NUMBER: u16 = (u32::MAX / FILES_A_NODE) as u16;
+
+/// What the names of a node's files begin with, up to the timestamp.
+pub fn file_prefix(prefix: &str, node: &str) -> String {
+    match node {
+        "" => prefix.to_owned(),
+        node => format!("{prefix}-{node}"),
+    }
+}
+
 /// How records lie in the files.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Compression {
     /// A gzip member a record, in files named `.warc.gz`.
     Gzip,

@@ -1,5 +1,5 @@
 //! The archivist: the one place that appends to WARC files. Opens them when there is something to
-//! write, rotates them by size, closes and merges their indexes. Builds no records of pages.
+//! write, rotates them by size and age, closes and merges their indexes. Builds no records of pages.
 
 use crate::append_file::{AppendFile, sync_dir};
 use crate::capture::Built;
@@ -10,7 +10,7 @@ use crate::member::{GzipMembers, Packing};
 use crate::merge::merge_sorted;
 use crate::record::warcinfo;
 use crate::recover::{Recovery, recover_files};
-use crate::settings::{ArchiveSettings, Compression, DurableEnd};
+use crate::settings::{ArchiveSettings, Compression, DurableEnd, FILES_A_NODE, file_prefix};
 use portolan_model::{ArchivePosition, Clock};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ impl WarcWriter {
         clock: Arc<dyn Clock>,
         seed: u64,
     ) -> Result<(Self, Recovery), ArchiveError> {
-        let places = Places::new(root, &settings.prefix)?;
+        let places = Places::new(root, &file_prefix(&settings.prefix, &settings.node))?;
         GzipMembers::new(&settings)?;
         for dir in [&places.archive, &places.index] {
             fs::create_dir_all(dir).map_err(ArchiveError::io("create", dir))?;
@@ -57,7 +57,10 @@ impl WarcWriter {
         sync_dir(root)?;
         let recovery = recover_files(&places, durable, surt)?;
         let writer = Self {
-            next_number: durable.map_or(0, |durable| durable.file + 1),
+            next_number: match durable {
+                Some(durable) => durable.file.saturating_add(1),
+                None => u32::from(settings.node_number) * FILES_A_NODE,
+            },
             settings,
             places,
             clock,
@@ -70,11 +73,7 @@ impl WarcWriter {
     /// Takes the records of a visit. They are durable after the next `sync`. On an error they were
     /// not taken, and the call may be made again.
     pub fn append(&mut self, built: &Built) -> Result<ArchivePosition, ArchiveError> {
-        if self
-            .open
-            .as_ref()
-            .is_some_and(|open| open.warc.len() >= self.settings.rotate_bytes)
-        {
+        if self.open.as_ref().is_some_and(|open| self.is_full(open)) {
             self.close_file()?;
         }
         let open = match &mut self.open {
@@ -83,7 +82,7 @@ impl WarcWriter {
                 &self.places,
                 &self.settings,
                 self.next_number,
-                self.clock.wall_ms(),
+                self.clock.as_ref(),
                 self.seed,
             )?),
         };
@@ -100,6 +99,17 @@ impl WarcWriter {
             length: built.response_length,
             end: open.warc.len(),
         })
+    }
+
+    /// Is it large or old enough for the next file to be begun?
+    fn is_full(&self, open: &OpenWarc) -> bool {
+        let ArchiveSettings {
+            rotate_bytes,
+            rotate_ms,
+            ..
+        } = self.settings;
+        open.warc.len() >= rotate_bytes
+            || (rotate_ms > 0 && self.clock.now_ms().saturating_sub(open.begun_ms) >= rotate_ms)
     }
 
     /// Everything appended so far survives a power cut once this returns. Returns its end; `None`
@@ -163,6 +173,8 @@ impl WarcWriter {
 struct OpenWarc {
     number: u32,
     name: String,
+    /// By the crawl's own time, which nobody sets.
+    begun_ms: u64,
     warc: AppendFile,
     part: PartIndex,
 }
@@ -172,12 +184,19 @@ impl OpenWarc {
         places: &Places,
         settings: &ArchiveSettings,
         number: u32,
-        now_ms: u64,
+        clock: &dyn Clock,
         seed: u64,
     ) -> Result<Self, ArchiveError> {
+        let now_ms = clock.wall_ms();
+        if number / FILES_A_NODE != u32::from(settings.node_number) {
+            return Err(ArchiveError::Setting(format!(
+                "file number {number} is not one of archive.node_number = {}: a node has {FILES_A_NODE} numbers",
+                settings.node_number
+            )));
+        }
         let name = format!(
             "{}-{}-{number:05}{}",
-            settings.prefix,
+            places.prefix,
             timestamp14(now_ms),
             settings.compression.suffix()
         );
@@ -196,6 +215,7 @@ impl OpenWarc {
             Ok(part) => Ok(Self {
                 number,
                 name,
+                begun_ms: clock.now_ms(),
                 warc,
                 part,
             }),
@@ -210,6 +230,7 @@ impl OpenWarc {
 
 /// Where the archive's files are.
 pub(crate) struct Places {
+    /// With the node's name, if it has one.
     pub prefix: String,
     /// WARC files.
     pub archive: PathBuf,
@@ -262,7 +283,7 @@ impl Places {
         Ok(warcs)
     }
 
-    /// `prefix-timestamp-number.warc.gz` or `.warc`; anything else is none of ours.
+    /// `prefix[-node]-timestamp-number.warc.gz` or `.warc`; anything else is none of ours.
     fn number_of(&self, name: &str) -> Option<u32> {
         let rest = name.strip_prefix(&self.prefix)?.strip_prefix('-')?;
         let (timestamp, number) = rest
@@ -284,6 +305,16 @@ pub fn check_prefix(prefix: &str) -> Result<(), &'static str> {
         Ok(())
     } else {
         Err("must be 1 to 100 letters, digits, '.', '_' and '-', and not start with '.'")
+    }
+}
+
+/// Can a machine be called so in names of files? Otherwise what the name has to be.
+pub fn check_node(node: &str) -> Result<(), &'static str> {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+    if node.len() <= 63 && node.bytes().all(fits) {
+        Ok(())
+    } else {
+        Err("must be at most 63 letters, digits, '.', '_' and '-'")
     }
 }
 

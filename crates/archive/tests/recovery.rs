@@ -404,3 +404,63 @@ fn bad_settings_are_refused() {
         assert!(matches!(refused, Err(ArchiveError::Setting(_))));
     }
 }
+
+/// A node's name and numbers are its own; a file that is old enough is closed when the next record comes.
+#[test]
+fn a_node_has_names_and_numbers_of_its_own() {
+    let settings = ArchiveSettings {
+        node: "n-7".to_owned(),
+        node_number: 7,
+        rotate_ms: 60_000,
+        ..ArchiveSettings::default()
+    };
+    let dir = tempdir();
+    let clock = Arc::new(ManualClock::at(AT_MS));
+    let begin = |durable| {
+        WarcWriter::recover(
+            dir.path(),
+            settings.clone(),
+            durable,
+            &surt,
+            clock.clone(),
+            7,
+        )
+        .expect("recover")
+        .0
+    };
+    let mut builder = builder_for(&settings);
+    let mut writer = begin(None);
+    let first = writer.append(&page(&mut builder, 0)).expect("append");
+    clock.advance_ms(59_999);
+    let young = writer.append(&page(&mut builder, 1)).expect("append");
+    clock.advance_ms(1);
+    let old = writer.append(&page(&mut builder, 2)).expect("append");
+    assert_eq!((first.file, young.file), (7 << 20, 7 << 20));
+    assert_eq!(old.file, (7 << 20) + 1);
+    writer.sync().expect("sync");
+    drop(writer);
+    let mut writer = begin(durable(&old));
+    let next = writer.append(&page(&mut builder, 3)).expect("append");
+    assert_eq!(next.file, (7 << 20) + 2);
+    assert_eq!(writer.finish().expect("finish").files, 3);
+    for path in warcs(dir.path()) {
+        let name = path.file_name().expect("a name").to_string_lossy();
+        assert!(name.starts_with("portolan-n-7-2023"), "{name}");
+    }
+
+    // Another node's number is never taken, even where this one's are used up.
+    let last = DurableEnd {
+        file: (8 << 20) - 1,
+        end: old.end,
+    };
+    let used_up = tempdir();
+    fs::create_dir_all(used_up.path().join("archive")).expect("a directory");
+    let name = format!("portolan-n-7-20231114221320-{:05}.warc.gz", last.file);
+    let bytes = fs::read(&warcs(dir.path())[1]).expect("read");
+    fs::write(used_up.path().join("archive").join(name), bytes).expect("write");
+    let (mut writer, _) = recover(used_up.path(), settings.clone(), Some(last));
+    let refused = writer
+        .append(&page(&mut builder, 4))
+        .expect_err("no number");
+    assert!(refused.to_string().contains("node_number"), "{refused}");
+}

@@ -13,6 +13,7 @@ mod refresh;
 mod search;
 mod slots;
 mod sources;
+mod spans;
 #[doc(hidden)]
 pub mod tokenizer;
 
@@ -25,3 +26,4 @@ pub use links::{Element, Found, Role};
 pub use names::Tag;
 pub use page::{PageScanner, PageSummary, ScanOptions};
 pub use refresh::refresh_target;
+pub(crate) use spans::marked_spans;

@@ -62,6 +62,11 @@ impl<'a> XmlPull<'a> {
         }
     }
 
+    /// The byte behind the last event.
+    pub(crate) fn position(&self) -> usize {
+        usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX)
+    }
+
     /// Whether reading stopped before the document's end.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken

@@ -8,10 +8,30 @@ use portolan_model::{CanonicalUrl, Visit};
 use portolan_net::{Oddity, Response, Version};
 
 /// The records of a visit, as built by a worker.
-pub(crate) struct Record {
-    pub(crate) built: Built,
-    /// What a revisit record needs in case the payload is known already; `None`: stored in full.
-    pub(crate) copy: Option<Box<Answered>>,
+pub(crate) enum Record {
+    /// An answer, stored in full unless its payload is known.
+    Answer {
+        built: Built,
+        /// What a revisit record needs in case the payload is known already; `None`: stored in full.
+        copy: Option<Box<Answered>>,
+    },
+    /// The server said that nothing had changed since `since_ms`. The record is built by who knows where the payload is.
+    NotModified {
+        answered: Box<Answered>,
+        since_ms: u64,
+    },
+}
+
+impl Record {
+    /// About how many bytes it takes until it is written.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Record::Answer { built, .. } => built.bytes(),
+            Record::NotModified { answered, .. } => {
+                (answered.request_head.len() + answered.response_head.len()) as u64
+            }
+        }
+    }
 }
 
 /// What came back for a request, but for the body.

@@ -23,6 +23,7 @@ use crate::pools::{Seat, SeatedSink};
 use crate::promise::{Asking, Heed};
 use crate::rate::{Metered, MeteredSink};
 use crate::retry_after;
+use crate::revisit::Validators;
 use crate::shared::Shared;
 use crate::worker::Worker;
 
@@ -57,6 +58,8 @@ pub(crate) struct Asker {
     /// The last request got no answer, but through no fault of the host's.
     pub(crate) blameless: bool,
     pub(crate) connection: Option<Connection>,
+    /// What the next request is conditional on.
+    pub(crate) validators: Option<Validators>,
     /// The request that is under way.
     pub(crate) asking: Option<Asking>,
     /// The host was asked, and no entry that was handed over tells of it.
@@ -82,6 +85,7 @@ impl Asker {
             was_well: true,
             blameless: false,
             connection: worker.parking.borrow_mut().take(turn.host, now_ms),
+            validators: None,
             asking: None,
             unrecorded: false,
             sure_pause_ms: u64::from(turn.recorded_delay_ms.unwrap_or(unknown_ms)),
@@ -113,6 +117,7 @@ impl Asker {
             was_well: true,
             blameless: false,
             connection: None,
+            validators: None,
             asking: None,
             unrecorded: false,
             // No entry will tell of the request, so every pause is noted.
@@ -195,8 +200,11 @@ impl Asker {
         let access = Arc::clone(&self.access);
         let path = url.path_and_query();
         let extra = shared.access.fields(&access, &origin, path, &*shared.clock);
+        let validators = self.validators.take().unwrap_or_default();
         let request = Request {
             method,
+            if_none_match: validators.etag.as_deref(),
+            if_modified_since: validators.last_modified.as_deref(),
             user_agent: access.user_agent.as_deref(),
             extra: &extra,
             ..Request::get(url.path_and_query())

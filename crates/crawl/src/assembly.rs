@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portolan_archive::ArchiveSettings;
-use portolan_model::url::CanonicalSettings;
 use portolan_model::{CanonicalUrl, Clock, Identities, Order, Ranker};
 use portolan_net::{
     Connector, DnsResolver, Guard, HttpSettings, Mapping, MappingSettings, Network, Proxies,
@@ -19,26 +18,13 @@ use crate::error::CrawlError;
 use crate::machine::{self, Bounds};
 use crate::pools::PoolSizes;
 use crate::scope::Scope;
-use crate::settings::{Compression, FrontierOrder, MAX_PARTITIONS, Settings};
+use crate::settings::{MAX_PARTITIONS, Settings};
 
 /// Tries of one DNS query.
 const DNS_ATTEMPTS: usize = 2;
 
 /// Partitions for each core, where the settings leave it open: enough to spread hosts evenly.
 const PARTITIONS_PER_CORE: usize = 4;
-
-pub(crate) fn canonical(settings: &Settings) -> CanonicalSettings {
-    CanonicalSettings {
-        drop_parameters: settings.urls.drop_parameters.clone(),
-        drop_parameters_with_session_value: settings
-            .urls
-            .drop_parameters_with_session_value
-            .clone(),
-        drop_parameters_beside: settings.urls.drop_parameters_beside.clone(),
-        drop_session_segments: settings.urls.drop_session_segments,
-        drop_semicolon_parameters: settings.urls.drop_semicolon_parameters.clone(),
-    }
-}
 
 /// Where the crawl may go, seen from its roots.
 pub(crate) fn scope<'a>(
@@ -89,7 +75,7 @@ pub(crate) fn registry(
     RegistrySettings {
         crawl_id,
         partitions,
-        order: order(settings),
+        order: settings.frontier.order,
         ids,
         memory_bytes: settings.registry.memory_mb << 20,
         checkpoint_log_bytes: settings.registry.checkpoint_log_mb << 20,
@@ -97,16 +83,6 @@ pub(crate) fn registry(
         unknown_delay_ms: politeness.unknown_delay_ms(),
         longest_pause_ms: host_delays_ms.fold(politeness.longest_pause_ms(), u64::max),
         ..RegistrySettings::default()
-    }
-}
-
-fn order(settings: &Settings) -> Order {
-    match settings.frontier.order {
-        FrontierOrder::Backlinks => Order::Backlinks,
-        FrontierOrder::Breadth => Order::Breadth,
-        FrontierOrder::Opic => Order::Opic,
-        FrontierOrder::SiteIndegree => Order::SiteIndegree,
-        FrontierOrder::Pagerank => Order::Given,
     }
 }
 
@@ -118,13 +94,13 @@ pub(crate) fn ranker(
 ) -> Result<Arc<dyn Ranker>, CrawlError> {
     let wrong = |error| CrawlError::Input(format!("frontier.ranks: {error}"));
     match settings.frontier.order {
-        FrontierOrder::Pagerank => {
+        Order::Pagerank => {
             let kept = dir.map(|dir| dir.join(RANKS_FILE)).filter(|p| p.exists());
             let path = kept.unwrap_or_else(|| PathBuf::from(&settings.frontier.ranks));
             let table = RankTable::open(&path).map_err(wrong)?;
             Ok(Arc::new(table))
         }
-        _ => Ok(Arc::new(order(settings))),
+        order => Ok(Arc::new(order)),
     }
 }
 
@@ -147,11 +123,11 @@ pub(crate) fn archive(settings: &Settings) -> ArchiveSettings {
     }
     ArchiveSettings {
         prefix: settings.archive.prefix.clone(),
+        node: settings.archive.node.clone(),
+        node_number: settings.archive.node_number,
         rotate_bytes: settings.archive.file_bytes,
-        compression: match settings.archive.compression {
-            Compression::Gzip => portolan_archive::Compression::Gzip,
-            Compression::None => portolan_archive::Compression::None,
-        },
+        rotate_ms: settings.archive.file_age_s.saturating_mul(1000),
+        compression: settings.archive.compression,
         compression_level: settings.archive.compression_level,
         info,
         ..ArchiveSettings::default()

@@ -56,7 +56,7 @@ impl Extractor {
             max_links: settings.content.max_links,
             admission: Admission::new(
                 settings,
-                Canonicalizer::new(&assembly::canonical(settings)),
+                Canonicalizer::new(&settings.urls),
                 Arc::new(Division::by_hash(partitions)),
                 assembly::ranker(settings, None)?,
                 Identities::PUBLIC,

@@ -134,7 +134,7 @@ fn registry_words(kind: &str) -> (&'static str, &'static str) {
     match kind {
         "meta" => ("what the registry is", STATE),
         "manifest" => ("the last checkpoints", STATE),
-        "log" => (
+        "journal" => (
             "what has happened since",
             "What is logged behind it cannot be read. Restore the registry from a copy.",
         ),
@@ -203,7 +203,7 @@ fn check_archive(
     );
     let logged = registry.archive_files.as_deref();
     if let (Some(settings), Some(logged)) = (settings, logged) {
-        for fault in check_files(dir, &settings.archive.prefix, logged)? {
+        for fault in check_files(dir, &settings.archive.file_prefix(), logged)? {
             warcs.find(&fault.path, 0, fault.what());
         }
     }

@@ -1,33 +1,33 @@
 //! The archivist: one thread that makes pages durable. Each cycle it takes what the workers have
-//! finished, appends the records to the archive, makes the archive durable, and only then writes
-//! the visits to their partitions' logs. What is in a log is therefore in the archive, and the
-//! owners fold nothing that a crash could take back.
+//! finished, has the recorder append the records and make them durable, and only then commits
+//! the visits to the journal, with the links that leave for other partitions. What is in the journal is therefore in the
+//! archive, and the owners, to whom it is delivered, fold nothing that a crash could take back.
+
+mod recorder;
+
+pub(crate) use recorder::Recorder;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use portolan_archive::{ContentSeen, RecordBuilder, WarcWriter};
 use portolan_model::PartitionId;
-use portolan_registry::{Delivery, Entry, Logs};
+use portolan_registry::{Delivery, Entry, Journal};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::answered::Record;
 use crate::error::CrawlError;
 use crate::metrics::Stage;
-use crate::shared::{Shared, UNFOLDED_KIB, kib, owner};
+use crate::shared::{Shared, UNFOLDED_KIB, kib};
 
 /// Finished pages that wait for the archivist; more make the workers wait.
 pub(crate) const FINISHED_QUEUE: usize = 1024;
 
-/// Entries are committed together until they take this much, records not counted: twice as much is written to the logs,
+/// Entries are committed together until they take this much, records not counted: twice as much is written to the journal,
 /// and all of it is to be folded.
 const COMMITTED_BYTES: u64 = 4 << 20;
 
-/// Entries that wait to be folded by a worker.
-pub(crate) const DELIVERY_QUEUE: usize = 4096;
-
-/// What a worker hands over: an entry for a partition's log, and the record that must be durable
+/// What a worker hands over: an entry for a partition, and the record that must be durable
 /// before it.
 pub(crate) struct Finished {
     pub(crate) partition: PartitionId,
@@ -39,22 +39,17 @@ pub(crate) struct Finished {
 
 pub(crate) struct Archivist {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) warc: WarcWriter,
-    pub(crate) seen: ContentSeen,
-    pub(crate) builder: RecordBuilder,
-    pub(crate) logs: Logs,
+    pub(crate) recorder: Recorder,
+    pub(crate) journal: Journal,
     pub(crate) inbox: mpsc::Receiver<Finished>,
     /// The last batch was as large as may be, so that most of what comes next has waited already.
     pub(crate) left_some: bool,
-    /// By worker.
-    pub(crate) owners: Vec<mpsc::Sender<Delivery>>,
 }
 
 /// What is left to close once the workers have ended.
 pub(crate) struct Books {
-    pub(crate) warc: WarcWriter,
-    pub(crate) seen: ContentSeen,
-    pub(crate) logs: Logs,
+    pub(crate) recorder: Recorder,
+    pub(crate) journal: Journal,
 }
 
 /// The body of the archivist's thread: works until told to close, or until something cannot be
@@ -69,6 +64,7 @@ pub(crate) fn run(archivist: Archivist) -> Books {
             archivist.shared.fail(CrawlError::Internal(format!(
                 "no runtime for the archivist: {error}"
             )));
+            archivist.shared.routes.close_blocking();
             archivist.books()
         }
     }
@@ -79,15 +75,15 @@ pub(crate) async fn live(mut archivist: Archivist) -> Books {
     if let Err(error) = archivist.work().await {
         archivist.shared.fail(error);
     }
+    archivist.shared.routes.close().await;
     archivist.books()
 }
 
 impl Archivist {
     fn books(self) -> Books {
         Books {
-            warc: self.warc,
-            seen: self.seen,
-            logs: self.logs,
+            recorder: self.recorder,
+            journal: self.journal,
         }
     }
 
@@ -98,21 +94,21 @@ impl Archivist {
             let deliveries = shared
                 .metrics
                 .timed(Stage::Commit, || self.commit(&mut batch))?;
-            for delivery in deliveries {
-                self.deliver(delivery).await;
-            }
+            self.deliver(deliveries).await;
         }
         Ok(())
     }
 
-    /// Waits while workers have too much to fold. A worker that is gone has failed and said so.
-    async fn deliver(&self, delivery: Delivery) {
-        let kib = kib(delivery.entry.ram_bytes(), UNFOLDED_KIB);
-        if let Ok(room) = self.shared.unfolded.acquire_many(kib).await {
-            room.forget();
-        }
-        let owner = owner(delivery.partition, self.owners.len());
-        let _ = self.owners[owner].send(delivery).await;
+    /// To the owners of their partitions; waits while workers have too much to fold.
+    async fn deliver(&self, deliveries: Vec<Delivery>) {
+        let unfolded = &self.shared.unfolded;
+        let room = async |delivery: &Delivery| {
+            let kib = kib(delivery.entry.ram_bytes(), UNFOLDED_KIB);
+            if let Ok(room) = unfolded.acquire_many(kib).await {
+                room.forget();
+            }
+        };
+        self.shared.routes.deliver(deliveries, room).await;
     }
 
     /// Wait for the first finished entry, then for more: until the batch is old, or somebody waits for
@@ -146,14 +142,12 @@ impl Archivist {
         true
     }
 
-    /// Records first, then the logs that name them. Records go into the archive in the order in which
-    /// the logs are synced, by partition: a crash between two logs leaves the records of those that
-    /// were not synced at the archive's end, where recovery cuts them off.
+    /// Records first, then the journal that names them and says where they end: what a crash leaves beyond that end is
+    /// nobody's.
     fn commit(&mut self, batch: &mut Vec<Finished>) -> Result<Vec<Delivery>, CrawlError> {
         let mut entries = Vec::with_capacity(batch.len());
         let mut rooms = Vec::with_capacity(batch.len());
-        let (mut pages, mut copies, mut recorded) = (0, 0, false);
-        batch.sort_by_key(|finished| finished.partition.0);
+        let (mut pages, mut copies) = (0, 0);
         for finished in batch.drain(..) {
             let Finished {
                 partition,
@@ -162,8 +156,7 @@ impl Archivist {
                 room,
             } = finished;
             if let Some(record) = record {
-                self.store(&mut entry, record)?;
-                recorded = true;
+                self.recorder.store(&mut entry, record)?;
             }
             if let Entry::Visit { visit, .. } = &entry {
                 pages += u64::from(visit.is_document());
@@ -172,21 +165,18 @@ impl Archivist {
             entries.push((partition, entry));
             rooms.push(room);
         }
-        if recorded {
-            self.warc.sync()?;
-            // Whatever a log says is archived is known as a copy after a kill. A power cut may take what is known since
-            // the table was last synced: those payloads are stored in full once more.
-            self.seen.flush()?;
+        if let Some(last) = self.recorder.sync()? {
+            self.journal.note_archive_end(last.file, last.end);
         }
         self.shared.pauses.sync()?;
         if let Some(cookies) = &self.shared.access.cookies {
             cookies.save(self.shared.wall_ms())?;
         }
-        // Whoever is in a log by a claim: the claim comes first.
+        // Whoever is in the journal by a claim: the claim comes first.
         self.shared.division.make_durable()?;
         let finished = entries.len() as u64;
-        let deliveries = self.logs.commit(entries)?;
-        self.seen.maintain()?;
+        let deliveries = self.journal.commit(entries)?;
+        self.recorder.seen.maintain()?;
         let metrics = &self.shared.metrics;
         metrics.add(&metrics.pages, pages);
         metrics.add(&metrics.duplicates, copies);
@@ -195,48 +185,5 @@ impl Archivist {
             .outstanding
             .fetch_add(deliveries.len() as u64 - finished, Ordering::SeqCst);
         Ok(deliveries)
-    }
-
-    fn store(&mut self, entry: &mut Entry, record: Record) -> Result<(), CrawlError> {
-        let mut built = record.built;
-        match entry {
-            Entry::Visit {
-                url,
-                visit,
-                links,
-                forwards,
-                ..
-            } => {
-                visit.sha1 = built.payload_sha1();
-                let first = match &record.copy {
-                    Some(_) => self.seen.lookup(visit.fingerprint, &visit.sha1)?,
-                    None => None,
-                };
-                if let (Some(first), Some(copy)) = (&first, &record.copy)
-                    && first.url != *url
-                {
-                    let capture = copy.capture(url, visit, None);
-                    let outlinks = links
-                        .iter()
-                        .chain(forwards.iter().flat_map(|(_, batch)| batch.iter()))
-                        .map(|link| (link.url, link.kind));
-                    let payload_bytes = built.payload_bytes();
-                    built = self
-                        .builder
-                        .build_revisit(&capture, payload_bytes, first, outlinks);
-                    visit.duplicate_of = Some(self.shared.ids.doc(&first.url));
-                }
-                let position = self.warc.append(&built)?;
-                if first.is_none() && record.copy.is_some() {
-                    let (fingerprint, sha1) = (visit.fingerprint, &visit.sha1);
-                    self.seen
-                        .insert(fingerprint, sha1, url, visit.at_ms, &position)?;
-                }
-                visit.archive = Some(position);
-            }
-            Entry::Host { archive, .. } => *archive = Some(self.warc.append(&built)?),
-            Entry::Links { .. } | Entry::Again { .. } | Entry::Judged { .. } => {}
-        }
-        Ok(())
     }
 }

@@ -9,7 +9,6 @@ use std::time::Instant;
 use portolan_model::{CanonicalUrl, Canonicalizer, Identities};
 use portolan_registry::Registry;
 
-use crate::assembly;
 use crate::budget::StoppedBy;
 use crate::directory::{self, SETTINGS_FILE};
 use crate::error::CrawlError;
@@ -49,10 +48,35 @@ pub struct Plan {
     pub settings: Settings,
     /// What failed earlier and is to be asked for again, now.
     pub retry: Option<Retry>,
+    /// Begin a new session: what is known and in scope is due again. If the beginning of one was cut off, that one goes on.
+    pub new_session: bool,
     /// Limits that hold for this run alone. They win over the settings, and are not remembered.
     pub this_run: RunLimits,
     /// Time, connections, addresses and chance, where they are not the machine's.
     pub outside: Outside,
+}
+
+impl Plan {
+    /// A crawl of `seeds` into `dir`, or the one that is there already with these seeds added.
+    pub fn new<S: Into<String>>(
+        dir: impl Into<PathBuf>,
+        seeds: impl IntoIterator<Item = S>,
+        settings: Settings,
+    ) -> Self {
+        let seed = |text: S| Seed {
+            text: text.into(),
+            place: "the plan".to_owned(),
+        };
+        Self {
+            dir: dir.into(),
+            seeds: seeds.into_iter().map(seed).collect(),
+            settings,
+            new_session: false,
+            retry: None,
+            this_run: RunLimits::default(),
+            outside: Outside::default(),
+        }
+    }
 }
 
 /// When this run stops, whatever the settings say of the others.
@@ -140,9 +164,7 @@ impl Crawl {
 
     /// What makes two spellings of a URL one in the crawl in `dir`.
     pub fn canonicalizer(dir: &Path) -> Result<Canonicalizer, CrawlError> {
-        Ok(Canonicalizer::new(&assembly::canonical(
-            &Self::saved_settings(dir)?,
-        )))
+        Ok(Canonicalizer::new(&Self::saved_settings(dir)?.urls))
     }
 
     /// Are all URLs of the crawl in `dir` judged by its settings? Not while a run judges them again, or if that was cut
@@ -177,6 +199,11 @@ impl Crawl {
     /// The crawl runs with fewer connections than it is set to, because too few files may be open.
     pub fn too_few_files(&self) -> Option<TooFewFiles> {
         self.too_few_files
+    }
+
+    /// The number of the session; the first is 1.
+    pub fn session(&self) -> u32 {
+        self.shared.session
     }
 
     pub fn is_resumed(&self) -> bool {

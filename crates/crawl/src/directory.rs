@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use portolan_model::CanonicalUrl;
+use portolan_model::{CanonicalUrl, Order};
 use portolan_registry::Snapshot;
 
 use crate::crawl::{ARCHIVE_DIR, Crawl, REGISTRY_DIR};
@@ -18,7 +18,7 @@ use crate::outside::Outside;
 use crate::report::counted;
 use crate::sealed::{seal, unseal};
 use crate::secret::SECRET_FILE;
-use crate::settings::{FrontierOrder, Settings};
+use crate::settings::Settings;
 
 /// The settings that a crawl runs with. A directory that has them holds a crawl.
 pub(crate) const SETTINGS_FILE: &str = "crawl.toml";
@@ -171,7 +171,7 @@ pub(crate) fn remembered_seeds(dir: &Path) -> Result<Vec<CanonicalUrl>, CrawlErr
 
 /// Keep what the settings name beside them, so that the crawl can go on when it is gone.
 pub(crate) fn remember_ranks(dir: &Path, settings: &Settings) -> Result<(), CrawlError> {
-    if settings.frontier.order != FrontierOrder::Pagerank {
+    if settings.frontier.order != Order::Pagerank {
         return Ok(());
     }
     let (path, new) = (

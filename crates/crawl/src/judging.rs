@@ -26,6 +26,7 @@ use crate::error::CrawlError;
 use crate::page::Workbench;
 use crate::retry::Retry;
 use crate::scope::Scope;
+use crate::session::Beginning;
 use crate::settings::Settings;
 use crate::shared::Shared;
 
@@ -99,7 +100,6 @@ impl Judging {
         wait_until_folded(shared);
         if !shared.budget.is_stopping() {
             Judged::remember(&self.dir, &self.criteria)?;
-            shared.judging.store(false, Ordering::SeqCst);
         }
         Ok(())
     }
@@ -117,12 +117,13 @@ pub(crate) fn roots(
     roots.map(|(url, kind)| (url.doc_id(ids), kind)).collect()
 }
 
-/// The body of the thread that judges URLs by settings that changed, and then makes due again what failed. The crawl
-/// does not end before this does.
+/// The body of the thread that judges URLs by settings that changed, begins a new session, and then makes due again what
+/// failed. The crawl does not end before this does.
 pub(crate) fn run(
     shared: &Arc<Shared>,
     (roots, admission, mut bench): (HashMap<DocId, LinkKind>, Admission, Workbench),
     judging: Option<Judging>,
+    beginning: Option<Beginning>,
     retried: Option<(Retry, Snapshot)>,
 ) {
     let mut judge = Judge {
@@ -137,6 +138,12 @@ pub(crate) fn run(
         let hand = Hand::of(shared)?;
         if let Some(judging) = judging {
             judging.run(&hand, &mut judge, &mut bench)?;
+        }
+        if let Some(beginning) = beginning {
+            beginning.run(&hand, &mut judge)?;
+        }
+        if !shared.budget.is_stopping() {
+            shared.judging.store(false, Ordering::SeqCst);
         }
         match retried {
             Some((retry, snapshot)) => retry.run(&hand, &snapshot, &mut judge),
@@ -217,7 +224,7 @@ fn judge_partition(
 }
 
 /// Waits until nothing is outstanding but the judging itself, or the crawl is to stop.
-fn wait_until_folded(shared: &Shared) {
+pub(crate) fn wait_until_folded(shared: &Shared) {
     while shared.outstanding.load(Ordering::SeqCst) > 1 && !shared.budget.is_stopping() {
         shared.commit_now.notify_one();
         std::thread::sleep(LOOK_EVERY);

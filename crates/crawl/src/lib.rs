@@ -10,6 +10,23 @@
 //! connections), `machine` (how many of them), `budget` (when to stop),
 //! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from),
 //! `archived` (what is stored of a URL), `preview` (what would be done with one), `check` (is all as it was written), `bench` (parts of the way alone, to be measured).
+//!
+//! # Example
+//!
+//! ```no_run
+//! use portolan_crawl::{Crawl, CrawlError, Plan, Settings};
+//!
+//! let mut settings = Settings::default();
+//! settings.identity.contact = "you@example.net".to_owned();
+//! settings.limits.max_pages = 1000;
+//! // Starts a crawl in the directory, or goes on with the one that is there.
+//! let crawl = Crawl::start(Plan::new("crawl", ["https://example.org/"], settings));
+//! match crawl.and_then(Crawl::join) {
+//!     Ok(report) => println!("{} pages, {} URLs due", report.pages, report.urls_due),
+//!     Err(CrawlError::Input(what)) => eprintln!("nothing was started: {what}"),
+//!     Err(error) => eprintln!("the crawl stopped, and can go on later: {error}"),
+//! }
+//! ```
 
 mod access;
 mod address;
@@ -31,6 +48,7 @@ mod error;
 mod gate;
 mod generations;
 mod hand;
+mod hand_over;
 mod judging;
 mod links;
 mod machine;
@@ -53,11 +71,14 @@ mod recovery;
 pub mod report;
 mod retry;
 mod retry_after;
+mod revisit;
 mod robots;
+mod routes;
 mod scan;
 pub mod scope;
 mod sealed;
 mod secret;
+mod session;
 pub mod settings;
 mod shared;
 mod start;

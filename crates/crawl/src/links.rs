@@ -147,6 +147,27 @@ impl PageLinks {
         }
     }
 
+    /// Links that the page had before were counted then. Where the page leads is told in full all the same.
+    pub(crate) fn leave_out(&mut self, known: &[DocId]) {
+        let known: HashSet<DocId> = known.iter().copied().collect();
+        let fresh = |batch: &LinkBatch| {
+            let mut fresh = LinkBatch::new(batch.from());
+            fresh.set_vote(batch.vote());
+            let docs = batch.docs().unwrap_or_default();
+            for (link, &doc) in batch.iter().zip(docs) {
+                if !known.contains(&doc) {
+                    fresh.push_known(doc, link);
+                }
+            }
+            fresh
+        };
+        self.own = fresh(&self.own);
+        for (_, batch) in &mut self.forwards {
+            *batch = fresh(batch);
+        }
+        self.forwards.retain(|(_, batch)| !batch.is_empty());
+    }
+
     /// A link for its owner; `ours` is the partition whose log all of them go to first.
     pub(crate) fn push(&mut self, ours: PartitionId, admitted: Admitted<'_>) {
         let Admitted {

@@ -2,21 +2,26 @@
 //! worker looks after, and only that one's partition knows how the host is to be left alone.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use portolan_model::{HostId, PartitionId};
 use portolan_registry::Rest;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::shared::owner;
+use crate::routes::Routes;
 use crate::worker::Worker;
 
 /// Questions that wait for a worker; who has more waits.
 const QUESTIONS: usize = 64;
 
+/// How soon a worker is looked for again that has the partition.
+const ASK_AGAIN: Duration = Duration::from_millis(5);
+
 pub(crate) struct Question {
     partition: PartitionId,
     host: HostId,
-    answer: oneshot::Sender<Rest>,
+    /// `None`: the partition is with another worker now.
+    answer: oneshot::Sender<Option<Rest>>,
 }
 
 /// The workers, to be asked.
@@ -31,16 +36,27 @@ impl Neighbours {
     }
 
     /// `None` if the crawl has come to its end.
-    pub(crate) async fn rest_of(&self, partition: PartitionId, host: HostId) -> Option<Rest> {
-        let (answer, answered) = oneshot::channel();
-        let question = Question {
-            partition,
-            host,
-            answer,
-        };
-        let worker = &self.workers[owner(partition, self.workers.len())];
-        worker.send(question).await.ok()?;
-        answered.await.ok()
+    pub(crate) async fn rest_of(
+        &self,
+        routes: &Routes,
+        partition: PartitionId,
+        host: HostId,
+    ) -> Option<Rest> {
+        loop {
+            let (answer, answered) = oneshot::channel();
+            let question = Question {
+                partition,
+                host,
+                answer,
+            };
+            let worker = self.workers.get(routes.owner(partition))?;
+            worker.send(question).await.ok()?;
+            if let Some(rest) = answered.await.ok()? {
+                return Some(rest);
+            }
+            // It is on its way from one worker to another.
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
     }
 }
 

@@ -24,6 +24,7 @@ use crate::generations::Generations;
 use crate::links::{PageLinks, RawLinks};
 use crate::mapper::NameDrop;
 use crate::metrics::Stage;
+use crate::revisit::{Validators, is_same_payload, is_unchanged, not_modified, take_over};
 use crate::scan::{HtmlFacts, HtmlScan};
 use crate::settings::{HeadFirst, Settings};
 use crate::shared::Shared;
@@ -32,7 +33,7 @@ use crate::shared::Shared;
 const HEADS_REMEMBERED: usize = 4_096;
 
 /// Longest validators and titles that are kept in a visit.
-const MAX_FIELD_BYTES: usize = 512;
+pub(crate) const MAX_FIELD_BYTES: usize = 512;
 
 /// What a worker processes answers with: buffers and tables that are used again and again.
 pub(crate) struct Workbench {
@@ -55,6 +56,8 @@ pub(crate) struct Fetched<'a> {
     pub(crate) refused: Option<Reason>,
     /// The host had not failed when it was asked.
     pub(crate) host_was_well: bool,
+    /// Where the links of the last check led, if there was one.
+    pub(crate) known_links: Vec<DocId>,
 }
 
 /// What is logged and archived of an answer.
@@ -109,8 +112,42 @@ impl Workbench {
         self.admission.resolve(base, href)
     }
 
-    /// The whole way of an answer.
+    /// The whole way of an answer, beside what the last check found.
     pub(crate) fn process(
+        &mut self,
+        shared: &Arc<Shared>,
+        fetched: &Fetched<'_>,
+        response: Response,
+    ) -> Processed {
+        let last = fetched.due.last.as_deref();
+        if let Some(last) = last
+            && response.status() == 304
+            && Validators::of(last).is_some()
+        {
+            return not_modified(shared, fetched, response, last);
+        }
+        let mut processed = self.process_whole(shared, fetched, response);
+        let visit = &mut processed.visit;
+        let same = last.is_some_and(|last| {
+            let before = &last.visit;
+            let is_same_redirect = (300..400).contains(&visit.status)
+                && visit.status == before.status
+                && processed.links.targets == fetched.known_links;
+            is_same_redirect
+                || visit.is_gone() && before.is_gone()
+                || is_same_payload(visit, before)
+        });
+        let before = last.map(|last| (last.at, &last.visit));
+        visit.follow(shared.session, before, same);
+        if same {
+            processed.links = PageLinks::none(Some(fetched.due.doc));
+        } else if !fetched.known_links.is_empty() {
+            processed.links.leave_out(&fetched.known_links);
+        }
+        processed
+    }
+
+    fn process_whole(
         &mut self,
         shared: &Arc<Shared>,
         fetched: &Fetched<'_>,
@@ -136,7 +173,11 @@ impl Workbench {
             };
         }
         visit.fingerprint = Fingerprint::of(&response.body);
-        if (300..400).contains(&status) {
+        if let Some(last) = fetched.due.last.as_deref()
+            && is_unchanged(shared, &response, &visit, &last.visit)
+        {
+            take_over(&mut visit, &last.visit);
+        } else if (300..400).contains(&status) {
             links = self.redirect(shared, fetched, &response, &mut visit);
         } else if (200..300).contains(&status) {
             links = self.document(shared, fetched, &response, mime.as_ref(), &mut visit);
@@ -395,7 +436,7 @@ impl Workbench {
         let built = self.builder.build(&capture, outlinks);
         let may_be_copy =
             shared.settings.archive.deduplicate && visit.is_document() && !body.is_empty();
-        Record {
+        Record::Answer {
             built,
             copy: may_be_copy.then(|| Box::new(answered)),
         }
@@ -417,7 +458,7 @@ impl Workbench {
         };
         let (answered, body) = Answered::of(url, ip, response);
         let capture = answered.capture(url.as_str(), &visit, Some(&body));
-        Record {
+        Record::Answer {
             built: self.builder.build(&capture, []),
             copy: None,
         }
@@ -442,7 +483,11 @@ pub(crate) fn decode_body(response: &Response, max_bytes: usize) -> Cow<'_, [u8]
     Decoder::decode_answer(&response.head, &response.body, max_bytes as u64).0
 }
 
-fn visit_of(fetched: &Fetched<'_>, response: &Response, mime: Option<&MimeType>) -> Visit {
+pub(crate) fn visit_of(
+    fetched: &Fetched<'_>,
+    response: &Response,
+    mime: Option<&MimeType>,
+) -> Visit {
     let field =
         |name: &str| cut(response.header_str(name).unwrap_or(""), MAX_FIELD_BYTES).to_owned();
     Visit {

@@ -95,7 +95,7 @@ pub struct LinkPreview {
 /// Fetches one URL as a crawl with these settings would that has it as its seed. `anyway`: also if robots.txt forbids it.
 /// Between two requests to the host there is the pause that the crawl would make.
 pub fn preview(settings: Settings, url: &str, anyway: bool) -> Result<Preview, CrawlError> {
-    let canonicalizer = Canonicalizer::new(&assembly::canonical(&settings));
+    let canonicalizer = Canonicalizer::new(&settings.urls);
     let seed = Seed {
         text: url.to_owned(),
         place: "the command line".to_owned(),
@@ -264,6 +264,7 @@ impl Looker {
             kind: LinkKind::Seed,
             attempts: 0,
             score: 0,
+            last: None,
         };
         let fetched = Fetched {
             due: &due,
@@ -273,6 +274,7 @@ impl Looker {
             ip: peer,
             refused,
             host_was_well: true,
+            known_links: Vec::new(),
         };
         let request_head = response.request_head.clone();
         let response_head = response.head.bytes().to_vec();

@@ -12,7 +12,7 @@ use crate::report::{bytes, counted};
 pub struct Recovered {
     /// The run before this one did not end in order.
     pub after_crash: bool,
-    /// Bytes of half-written entries at the logs' ends, which were cut off.
+    /// Bytes of a half-written commit at the journal's end, which were cut off.
     pub torn_log_bytes: u64,
     /// Bytes of half-written records at the archive's end, which were cut off.
     pub torn_archive_bytes: u64,
@@ -51,7 +51,7 @@ impl Recovered {
         if self.torn_log_bytes > 0 {
             let torn = bytes(self.torn_log_bytes);
             said.push(format!(
-                "The logs ended in half an entry, which was cut off ({torn}): its URL is asked for again."
+                "The journal ended in half a commit, which was cut off ({torn}): its URLs are asked for again."
             ));
         }
         if self.torn_archive_bytes > 0 {

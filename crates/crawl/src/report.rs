@@ -15,6 +15,8 @@ use crate::recovery::Recovered;
 /// are what bodies hold once they are unpacked. `stored_bytes` are in WARC files, compressed.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
+    /// The number of the session; the first is 1. What follows is of all sessions, but for what is of this run.
+    pub session: u32,
     /// Documents archived (answers 2xx), copies included.
     pub pages: u64,
     /// Requests for URLs of the queue that were answered or given up; robots.txt not counted.

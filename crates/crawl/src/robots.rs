@@ -117,7 +117,7 @@ impl Visitor {
         let shared = &self.shared;
         let key = UrlKey::of(url, &shared.ids);
         let owner = shared.division.part_of(key, self.partition);
-        let rest = shared.neighbours.rest_of(owner, key.host);
+        let rest = shared.neighbours.rest_of(&shared.routes, owner, key.host);
         let Some(rest) = self.asker.seat.wait_for(rest).await? else {
             // Nobody is there to answer: the crawl ends.
             return Ok(Asked::Later);
@@ -155,7 +155,11 @@ impl Visitor {
         }
         // One that expires later than any may was written by a clock that was set back since.
         let cache_ms = self.shared.settings.robots.cache_ms;
-        let holds = |r: &RobotsRecord| (now_ms + 1..=now_ms + cache_ms).contains(&r.expires_ms);
+        // A new session reads it anew.
+        let begun_ms = self.shared.session_begun_ms;
+        let holds = |r: &RobotsRecord| {
+            r.fetched_ms >= begun_ms && (now_ms + 1..=now_ms + cache_ms).contains(&r.expires_ms)
+        };
         let record = self
             .turn
             .robots

@@ -12,6 +12,9 @@ use std::ops::Range;
 pub use access::{AccessSettings, HostSettings, SecretText};
 pub(crate) use access::{Entrance, is_secret, product_of, split_field};
 
+pub use portolan_archive::Compression;
+use portolan_model::Order;
+use portolan_model::url::CanonicalSettings;
 use serde::{Deserialize, Serialize};
 
 use crate::scope::ScopeSettings;
@@ -34,7 +37,7 @@ pub struct Settings {
     pub outages: OutageSettings,
     pub robots: RobotsSettings,
     pub scope: ScopeSettings,
-    pub urls: UrlSettings,
+    pub urls: CanonicalSettings,
     pub dns: DnsSettings,
     pub http: HttpSettings,
     pub content: ContentSettings,
@@ -107,16 +110,6 @@ pub struct RobotsSettings {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct UrlSettings {
-    pub drop_parameters: Vec<String>,
-    pub drop_parameters_with_session_value: Vec<String>,
-    pub drop_parameters_beside: Vec<(String, String)>,
-    pub drop_session_segments: bool,
-    pub drop_semicolon_parameters: Vec<String>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct DnsSettings {
     pub servers: Vec<String>,
     pub resolve: Vec<String>,
@@ -176,7 +169,10 @@ pub struct ContentSettings {
 #[serde(deny_unknown_fields)]
 pub struct ArchiveSettings {
     pub prefix: String,
+    pub node: String,
+    pub node_number: u16,
     pub file_bytes: u64,
+    pub file_age_s: u64,
     pub compression: Compression,
     pub compression_level: u8,
     pub commit_ms: u64,
@@ -185,30 +181,19 @@ pub struct ArchiveSettings {
     pub operator: String,
 }
 
-/// How records lie in the WARC files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Compression {
-    Gzip,
-    None,
+impl ArchiveSettings {
+    /// What the names of this machine's WARC files begin with.
+    pub fn file_prefix(&self) -> String {
+        portolan_archive::file_prefix(&self.prefix, &self.node)
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FrontierSettings {
-    pub order: FrontierOrder,
+    /// What comes sooner.
+    pub order: Order,
     pub ranks: String,
-}
-
-/// What comes sooner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FrontierOrder {
-    Backlinks,
-    Breadth,
-    Opic,
-    SiteIndegree,
-    Pagerank,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -344,16 +329,12 @@ impl Default for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use portolan_model::url::CanonicalSettings;
 
     #[test]
     fn the_shipped_defaults_are_the_rooms_own() {
         let settings = Settings::default();
         assert_eq!(settings.scope, ScopeSettings::default());
-        assert_eq!(
-            crate::assembly::canonical(&settings),
-            CanonicalSettings::default()
-        );
+        assert_eq!(settings.urls, CanonicalSettings::default());
         assert_eq!(
             crate::assembly::http(&settings),
             portolan_net::HttpSettings::default()
@@ -368,14 +349,14 @@ mod tests {
         );
         assert_eq!(
             (
-                ours.prefix,
-                ours.rotate_bytes,
+                (ours.prefix, ours.node, ours.node_number),
+                (ours.rotate_bytes, ours.rotate_ms),
                 ours.compression,
                 ours.compression_level
             ),
             (
-                rooms.prefix,
-                rooms.rotate_bytes,
+                (rooms.prefix, rooms.node, rooms.node_number),
+                (rooms.rotate_bytes, rooms.rotate_ms),
                 rooms.compression,
                 rooms.compression_level
             )
@@ -449,6 +430,8 @@ mod tests {
                 "content.reserved_texts",
             ),
             ("[archive]\nprefix = \"a/b\"", "archive.prefix"),
+            ("[archive]\nnode = \"a/b\"", "archive.node"),
+            ("[archive]\nnode_number = 4096", "archive.node_number"),
         ] {
             assert!(wrong(text).contains(setting), "{text}: {}", wrong(text));
         }

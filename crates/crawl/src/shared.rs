@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
-use portolan_model::{CanonicalUrl, Canonicalizer, Clock, HostId, Identities, PartitionId, Ranker};
+use portolan_model::{CanonicalUrl, Canonicalizer, Clock, HostId, Identities, Ranker};
 use portolan_net::{Connector, Mapping, NetError, Origin, Resolved};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -24,6 +24,7 @@ use crate::network::Network;
 use crate::pauses::Pauses;
 use crate::politeness::Politeness;
 use crate::rate::Rate;
+use crate::routes::Routes;
 use crate::scope::Scope;
 use crate::settings::Settings;
 
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) rate: Option<Rate>,
     pub(crate) pauses: Pauses,
     pub(crate) neighbours: Neighbours,
+    pub(crate) routes: Routes,
     pub(crate) budget: Budget,
     pub(crate) metrics: Metrics,
     pub(crate) mapping: Arc<Mapping>,
@@ -65,8 +67,12 @@ pub(crate) struct Shared {
     pub(crate) outstanding: AtomicU64,
     /// Entries folded, ever: lets the watcher see that nothing moved between two looks.
     pub(crate) folded: AtomicU64,
-    /// URLs are being judged by other settings: no turn begins.
+    /// URLs are being judged by other settings, or a session begins: no turn begins.
     pub(crate) judging: AtomicBool,
+    /// The number of the session; the first is 1.
+    pub(crate) session: u32,
+    /// When it began; 0 for the first.
+    pub(crate) session_begun_ms: u64,
     /// URLs that earlier changes of settings made due, and took out.
     pub(crate) judged_before: (u64, u64),
     /// When this run opened the registry; tells it from other runs.
@@ -106,6 +112,7 @@ impl Shared {
             rate: None,
             pauses: Pauses::forgotten(Arc::clone(&clock))?,
             neighbours: Neighbours::of(1).0,
+            routes: Routes::default(),
             budget: Budget::new(0),
             metrics: Metrics::default(),
             mapping,
@@ -120,6 +127,8 @@ impl Shared {
             outstanding: AtomicU64::new(0),
             folded: AtomicU64::new(0),
             judging: AtomicBool::new(false),
+            session: 1,
+            session_begun_ms: 0,
             judged_before: (0, 0),
             run_ms: 0,
             failure: Mutex::new(None),
@@ -192,7 +201,7 @@ impl Shared {
     /// Hand an entry to the archivist; waits while its buffers are full.
     pub(crate) async fn hand_over(&self, mut finished: Finished) {
         if let Some(record) = &finished.record {
-            let bytes = record.built.bytes() + finished.entry.ram_bytes();
+            let bytes = record.bytes() + finished.entry.ram_bytes();
             let kib = kib(bytes, ROOM_KIB);
             let room = Arc::clone(&self.room);
             finished.room = match room.try_acquire_many_owned(kib) {
@@ -227,9 +236,4 @@ impl Shared {
 /// What this many bytes take of a room, in KiB; something larger than all of it takes all.
 pub(crate) fn kib(bytes: u64, room_kib: usize) -> u32 {
     (bytes / 1024 + 1).min(room_kib as u64) as u32
-}
-
-/// Which worker owns a partition.
-pub(crate) fn owner(partition: PartitionId, workers: usize) -> usize {
-    usize::from(partition.0) % workers
 }

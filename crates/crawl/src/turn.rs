@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use portolan_model::{
-    CanonicalUrl, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Reason, Visit,
+    CanonicalUrl, DocId, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Reason, Visit,
 };
 use portolan_net::{BodySink, Method, NetError};
 use portolan_registry::{Due, Entry, RegistryError, Turn};
@@ -20,6 +20,7 @@ use crate::links::PageLinks;
 use crate::metrics::Stage;
 use crate::page::{Fetched, Processed};
 use crate::pools::Seat;
+use crate::revisit::Validators;
 use crate::robots::{RobotsStep, Rules};
 use crate::shared::Shared;
 use crate::worker::Worker;
@@ -28,7 +29,7 @@ use crate::worker::Worker;
 const BUDGET_RETRY_MS: u64 = 50;
 
 /// Give `turn.host` its turn and queue it again.
-pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn, seat: Seat) {
+pub(crate) async fn run(worker: Rc<Worker>, partition: PartitionId, turn: Turn, seat: Seat) {
     let shared = Arc::clone(&worker.shared);
     let host = turn.host;
     let was_failing = turn.pulse.is_failing();
@@ -39,13 +40,12 @@ pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn, seat: Seat)
                 not_before_ms: turn.pulse.not_before_ms.max(at_ms),
                 ..turn.pulse
             };
-            worker.end_turn(slot, host, pulse, was_failing);
+            worker.end_turn(partition, host, pulse, was_failing);
             return;
         }
     };
     let mut visitor = Visitor {
-        slot,
-        partition: worker.partition_id(slot),
+        partition,
         asked: 0,
         asker,
         worker: Rc::clone(&worker),
@@ -74,7 +74,7 @@ pub(crate) async fn run(worker: Rc<Worker>, slot: usize, turn: Turn, seat: Seat)
     let pulse = asker.pulse;
     // Its place is free before the worker looks for the next turn.
     drop(visitor);
-    worker.end_turn(slot, host, pulse, was_failing);
+    worker.end_turn(partition, host, pulse, was_failing);
     worker.begin_next();
 }
 
@@ -90,7 +90,6 @@ enum Next {
 pub(crate) struct Visitor {
     pub(crate) worker: Rc<Worker>,
     pub(crate) shared: Arc<Shared>,
-    slot: usize,
     pub(crate) partition: PartitionId,
     pub(crate) turn: Turn,
     /// Pages asked for in this turn.
@@ -115,7 +114,7 @@ impl Visitor {
             }
             let host = self.turn.host;
             let due = self.shared.metrics.sampled(Stage::Choose, || {
-                self.worker.with(self.slot, |p| p.next_url(host))
+                self.worker.with(self.partition, |p| p.next_url(host))
             })?;
             let Some(due) = due else { break };
             if self.visit(due).await == Next::Rest || self.asker.must_wait() {
@@ -225,11 +224,14 @@ impl Visitor {
                 }
             }
         }
-        match self
+        self.asker.validators = due.last.as_deref().and_then(Validators::of);
+        let asked = self
             .ask(url, Method::Get, &mut watch, rules.crawl_delay_ms)
-            .await
-        {
+            .await;
+        self.asker.validators = None;
+        match asked {
             Ok(Asked::Answer(answer)) => {
+                let known_links = self.known_links(&due, answer.response.status());
                 let fetched = Fetched {
                     due: &due,
                     url,
@@ -238,6 +240,7 @@ impl Visitor {
                     ip: answer.peer,
                     refused: watch.refused,
                     host_was_well: self.asker.was_well,
+                    known_links,
                 };
                 let begun = Instant::now();
                 let processed =
@@ -265,6 +268,20 @@ impl Visitor {
                 self.fail(due, &error).await
             }
         }
+    }
+
+    /// Where the links of the last check led; not wanted of a page that is not modified.
+    fn known_links(&self, due: &Due, status: u16) -> Vec<DocId> {
+        let Some(last) = due.last.as_deref().filter(|_| status != 304) else {
+            return Vec::new();
+        };
+        let read = self
+            .worker
+            .with(self.partition, |p| p.links_of(&last.visit));
+        read.unwrap_or_else(|error| {
+            self.shared.fail(error.into());
+            Vec::new()
+        })
     }
 
     /// May the next failure be the page's fault or the host's, and is it time to know? Then robots.txt is asked
@@ -311,7 +328,7 @@ impl Visitor {
 
     fn put_back(&mut self, due: Due) -> Next {
         let host = self.turn.host;
-        if let Err(error) = self.worker.with(self.slot, |p| p.put_back(host, due)) {
+        if let Err(error) = self.worker.with(self.partition, |p| p.put_back(host, due)) {
             self.shared.fail(error.into());
         }
         Next::Rest
@@ -361,6 +378,8 @@ impl Visitor {
         let mut visit = Visit::without_answer(self.shared.wall_ms(), outcome);
         visit.depth = due.depth;
         visit.attempt = due.attempts.saturating_add(1);
+        let last = due.last.as_deref().map(|last| (last.at, &last.visit));
+        visit.follow(self.shared.session, last, false);
         let links = PageLinks::none(Some(due.doc));
         self.finish(
             due.url,

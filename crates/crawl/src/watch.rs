@@ -13,9 +13,10 @@ use portolan_registry::{Partition, Stats};
 use tokio::time::Instant;
 
 use crate::budget::StoppedBy;
-use crate::commit::Books;
+use crate::commit::{Books, Recorder};
 use crate::error::CrawlError;
 use crate::hand::Hand;
+use crate::hand_over::HandOvers;
 use crate::metrics::{peak_rss_bytes, process_cpu_seconds};
 use crate::outages::Left;
 use crate::recovery::Recovered;
@@ -109,8 +110,12 @@ impl Watcher {
         let mut waiting_since: Option<Instant> = None;
         let mut settled_before = 0;
         let mut stopping_since: Option<Instant> = None;
+        let mut hand_overs = HandOvers::wanted();
         loop {
             tokio::time::sleep(WATCH_EVERY).await;
+            if let Some(hand_overs) = &mut hand_overs {
+                hand_overs.look(shared);
+            }
             let ran = self.started_in + self.begun.elapsed();
             if limit_s > 0.0 && ran.as_secs_f64() >= limit_s {
                 shared.budget.stop(StoppedBy::TimeLimit);
@@ -204,16 +209,14 @@ fn close(
     in_order: bool,
 ) -> Result<(Stats, Left, ClosedArchive), CrawlError> {
     let Books {
-        warc,
-        mut seen,
-        mut logs,
+        recorder: Recorder { warc, mut seen, .. },
+        journal,
     } = books;
     let archive = warc.finish()?;
     match in_order {
         true => seen.close()?,
         false => seen.flush()?,
     }
-    logs.sync()?;
     let mut stats = Stats::default();
     let mut left = Left::default();
     for partition in &mut partitions {
@@ -222,7 +225,7 @@ fn close(
         partition.for_each_host(|host| left.look_at(host, run_ms))?;
     }
     if in_order {
-        logs.close(partitions)?;
+        journal.close(partitions)?;
     }
     Ok((stats, left.done(), archive))
 }
@@ -250,6 +253,7 @@ fn report(
     stages.insert("fetch".to_owned(), (cpu_seconds - staged).max(0.0));
     let (network_outages, gone_ms) = shared.network.outages(shared.now_ms());
     Report {
+        session: shared.session,
         pages: stats.pages,
         requests: stats.requests,
         wire_bytes: stats.wire_bytes,

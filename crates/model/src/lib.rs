@@ -4,6 +4,18 @@
 //! Layout: `id` (hashes and partitions), `partitioner` (who fetches a URL), `ports` (that no Web server has), `ranker` (what comes sooner), `url` (canonical form, SURT, registrable domain),
 //! `host` (what is remembered of a server), `link` (what a page points at), `visit` (what became of a request), `reason` (why a URL was
 //! not fetched or did not succeed), `clock`.
+//!
+//! # Example
+//!
+//! ```
+//! use portolan_model::Canonicalizer;
+//!
+//! let canonicalizer = Canonicalizer::default();
+//! let url = canonicalizer.parse_seed("HTTPS://Example.ORG:443/a/../b?utm_source=x#top")?;
+//! assert_eq!(url.as_str(), "https://example.org/b");
+//! assert_eq!(url.surt(), "org,example)/b");
+//! # Ok::<(), portolan_model::CanonicalUrlError>(())
+//! ```
 
 mod clock;
 mod host;
@@ -25,4 +37,4 @@ pub use ports::service_of_port;
 pub use ranker::{Known, MAX_CLASS, Order, Ranker, SCORE_BITS, given_priority, plain_priority};
 pub use reason::Reason;
 pub use url::{CanonicalUrl, CanonicalUrlError, Canonicalizer, is_public_suffix};
-pub use visit::{ArchivePosition, Outcome, Truncation, Visit};
+pub use visit::{ArchivePosition, Change, History, Outcome, Truncation, Visit};

@@ -2,6 +2,8 @@
 //! folds from its log. An order keeps a count and [`SCORE_BITS`] bits of each URL and nothing else, so memory
 //! and replay are as bounded and as exact as without it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{DocId, HostId};
 
 /// A page as a ranker knows it.
@@ -42,7 +44,8 @@ pub trait Ranker: Send + Sync {
 }
 
 /// The orders of the registry's frontier. Fixed when a registry is made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// The logarithm of the back-links.
     #[default]
@@ -55,9 +58,9 @@ pub enum Order {
     /// How many other sites link to the page, by linear counting (Whang and others) in
     /// [`SCORE_BITS`] bits: a site that links twice counts once.
     SiteIndegree,
-    /// The class that came with the first link (see [`Ranker::given`]); pages without one go by
+    /// From a rank table: the class that came with the first link (see [`Ranker::given`]); pages without one go by
     /// back-links.
-    Given,
+    Pagerank,
 }
 
 impl Order {
@@ -66,17 +69,17 @@ impl Order {
         Order::Breadth,
         Order::Opic,
         Order::SiteIndegree,
-        Order::Given,
+        Order::Pagerank,
     ];
 
-    /// As it is written to disk.
+    /// As people write it in settings, and as it is written to disk.
     pub fn name(self) -> &'static str {
         match self {
             Order::Backlinks => "backlinks",
             Order::Breadth => "breadth",
             Order::Opic => "opic",
             Order::SiteIndegree => "site-indegree",
-            Order::Given => "given",
+            Order::Pagerank => "pagerank",
         }
     }
 
@@ -93,7 +96,7 @@ impl Order {
     /// The class of a URL with the priority that its first link came with.
     #[inline]
     pub fn class_of(self, back_links: u32, score: u32, priority: i8) -> u8 {
-        if self == Order::Given && priority >= GIVEN {
+        if self == Order::Pagerank && priority >= GIVEN {
             return (priority - GIVEN) as u8;
         }
         let class = i32::from(self.class(back_links, score));
@@ -125,7 +128,7 @@ impl Ranker for Order {
     #[inline]
     fn class(&self, back_links: u32, score: u32) -> u8 {
         match self {
-            Order::Backlinks | Order::Given => back_links.checked_ilog2().unwrap_or(0) as u8,
+            Order::Backlinks | Order::Pagerank => back_links.checked_ilog2().unwrap_or(0) as u8,
             Order::Breadth => 0,
             Order::Opic => class_of_cash(score),
             Order::SiteIndegree => score.count_ones() as u8,
@@ -245,7 +248,7 @@ mod tests {
 
     #[test]
     fn given_classes_win_over_back_links_and_survive_the_journey() {
-        let order = Order::Given;
+        let order = Order::Pagerank;
         assert_eq!(order.class_of(1 << 20, 0, given_priority(16, 0)), 16);
         assert_eq!(
             order.class_of(1 << 20, 0, given_priority(63, 100)),

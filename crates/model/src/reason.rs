@@ -84,7 +84,6 @@ reasons! {
     TlsWrongHost = 81, "tls-wrong-host", "its server's certificate is for another host";
     // Fetched, but not kept as a document.
     ContentType = 96, "content-type", "its content type is not wanted";
-    TooLarge = 97, "too-large", "it is larger than the limit";
     ReservedText = 98, "reserved-text", "the page contains a reserved string";
     NoArchive = 99, "noarchive", "the page asks not to be archived";
 }

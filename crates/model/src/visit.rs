@@ -57,6 +57,56 @@ pub struct ArchivePosition {
     pub end: u64,
 }
 
+/// What earlier sessions know of a URL, as of a visit. It is in the visit, so the last visit of a URL tells all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct History {
+    /// The session of the visit; the first is 1.
+    pub session: u32,
+    /// Answers that told what is there (a document, a redirect, that it is gone), this visit's included.
+    pub checks: u32,
+    /// How many of them told something else than the one before.
+    pub changes: u32,
+    /// When that was the last time; 0 for never.
+    pub changed_ms: u64,
+    /// Since when the server says that it is gone (404 or 410); 0 if it does not.
+    pub gone_ms: u64,
+    /// Where the last visit before this one that was a check is, plus one; 0 for none.
+    pub before: u64,
+    /// Where the links that are on the page are in the link graph, plus one; 0 for none. The registry sets it
+    /// for a visit that brings links; one that found the page unchanged says what the check before said.
+    pub links_at: u64,
+    /// Bytes that were not sent because the page was not modified; 0 if it was sent.
+    pub saved_bytes: u64,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self {
+            session: 1,
+            checks: 0,
+            changes: 0,
+            changed_ms: 0,
+            gone_ms: 0,
+            before: 0,
+            links_at: 0,
+            saved_bytes: 0,
+        }
+    }
+}
+
+/// What a check found, beside the check before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// No check came before.
+    New,
+    Changed,
+    Unchanged,
+    /// It was there, and is not there any longer.
+    Gone,
+    /// It was gone before, and still is.
+    StillGone,
+}
+
 /// One request and what came of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Visit {
@@ -96,6 +146,7 @@ pub struct Visit {
     /// It was asked for as a sitemap: a source of links, and no document.
     pub is_sitemap: bool,
     pub archive: Option<ArchivePosition>,
+    pub history: History,
 }
 
 impl Visit {
@@ -124,6 +175,84 @@ impl Visit {
             links_left_out: 0,
             is_sitemap: false,
             archive: None,
+            history: History::default(),
+        }
+    }
+
+    /// Has this visit found out what is there, or that nothing is?
+    pub fn is_check(&self) -> bool {
+        self.outcome == Outcome::Fetched || self.is_gone()
+    }
+
+    /// The server says that there is no such page (any more).
+    pub fn is_gone(&self) -> bool {
+        matches!(self.outcome, Outcome::Failed(_)) && matches!(self.status, 404 | 410)
+    }
+
+    /// The server was asked whether the page is still the one of the last check, and said yes. What is known of the
+    /// page was taken over from there.
+    pub fn is_not_modified(&self) -> bool {
+        self.status == 304 && self.history.before != 0
+    }
+
+    /// Bytes of the body that this visit received.
+    pub fn received_body_bytes(&self) -> u64 {
+        if self.is_not_modified() {
+            return 0;
+        }
+        self.body_bytes
+    }
+
+    /// What this visit found; `None` if it is no check.
+    pub fn change(&self) -> Option<Change> {
+        let history = &self.history;
+        if !self.is_check() {
+            None
+        } else if history.before == 0 {
+            Some(Change::New)
+        } else if self.is_gone() {
+            let is_news = history.gone_ms == self.at_ms;
+            Some(if is_news {
+                Change::Gone
+            } else {
+                Change::StillGone
+            })
+        } else if history.changed_ms == self.at_ms {
+            Some(Change::Changed)
+        } else {
+            Some(Change::Unchanged)
+        }
+    }
+
+    /// Sets the history of a visit in `session` that comes after `before`, the last check of its URL and where that is.
+    /// `same`: what came is what was there at the last check.
+    pub fn follow(&mut self, session: u32, before: Option<(u64, &Visit)>, same: bool) {
+        let mut history = History {
+            session,
+            ..before.map(|(_, visit)| visit.history).unwrap_or_default()
+        };
+        history.before = before.map_or(0, |(at, _)| at + 1);
+        history.saved_bytes = 0;
+        if self.is_check() {
+            history.checks = history.checks.saturating_add(1);
+            let is_change = before.is_some() && !same;
+            if is_change {
+                history.changes = history.changes.saturating_add(1);
+                history.changed_ms = self.at_ms;
+            }
+            history.gone_ms = match (self.is_gone(), history.gone_ms) {
+                (false, _) => 0,
+                (true, 0) => self.at_ms,
+                (true, since) => since,
+            };
+            if !same {
+                history.links_at = 0;
+            }
+        }
+        self.history = history;
+        if let (Some((_, before)), true) = (before, self.is_not_modified()) {
+            let whole = before.wire_bytes + before.history.saved_bytes;
+            self.history.saved_bytes = whole.saturating_sub(self.wire_bytes);
         }
     }
 
@@ -138,6 +267,62 @@ impl Visit {
     }
 
     fn has_content(&self) -> bool {
-        self.outcome == Outcome::Fetched && (200..300).contains(&self.status)
+        self.outcome == Outcome::Fetched
+            && ((200..300).contains(&self.status) || self.is_not_modified())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(at_ms: u64, status: u16) -> Visit {
+        let outcome = match status {
+            404 => Outcome::Failed(Reason::HttpClientError),
+            _ => Outcome::Fetched,
+        };
+        Visit {
+            status,
+            ..Visit::without_answer(at_ms, outcome)
+        }
+    }
+
+    #[test]
+    fn history_counts_checks_and_changes_and_says_since_when_a_page_is_gone() {
+        let steps: [(u16, bool, Change, [u64; 4]); 6] = [
+            // status, same, what was found; checks, changes, changed, gone
+            (200, false, Change::New, [1, 0, 0, 0]),
+            (304, true, Change::Unchanged, [2, 0, 0, 0]),
+            (200, false, Change::Changed, [3, 1, 30, 0]),
+            (404, false, Change::Gone, [4, 2, 40, 40]),
+            (404, true, Change::StillGone, [5, 2, 40, 40]),
+            (200, false, Change::Changed, [6, 3, 60, 0]),
+        ];
+        let mut last: Option<Visit> = None;
+        for (at, (status, same, change, counts)) in (1..).zip(steps) {
+            let mut visit = check(10 * at, status);
+            visit.follow(at as u32, last.as_ref().map(|last| (at, last)), same);
+            let history = visit.history;
+            let found = [
+                u64::from(history.checks),
+                u64::from(history.changes),
+                history.changed_ms,
+                history.gone_ms,
+            ];
+            assert_eq!((visit.change(), found), (Some(change), counts));
+            assert_eq!(history.session, at as u32);
+            assert_eq!(visit.is_document(), status != 404);
+            last = Some(visit);
+        }
+    }
+
+    #[test]
+    fn an_attempt_without_an_answer_is_no_check() {
+        let mut first = check(1, 200);
+        first.follow(1, None, false);
+        let mut attempt = Visit::without_answer(2, Outcome::Retry(Reason::Timeout));
+        attempt.follow(2, Some((70, &first)), false);
+        assert_eq!(attempt.change(), None);
+        assert_eq!((attempt.history.checks, attempt.history.before), (1, 71));
     }
 }

@@ -10,6 +10,13 @@
 //! - `rank`: PageRank, back-links, harmonic centrality; rankers for the frontier.
 //! - `replay`: crawls of a known graph, by order and by mode of exchange.
 //! - `write`: for other programs. `draw`: charts.
+//!
+//! # Features
+//!
+//! - `metis` (default): cuts by METIS, compiled from its C sources. Without it [`Method::Graph`] is refused.
+//! - `parquet` (default): `write_parquet`.
+//!
+//! Whoever only needs part vectors, DSets and rank tables, as the crawler does, turns both off.
 
 mod compare;
 mod cut;
@@ -46,4 +53,6 @@ pub use replay::{
 };
 pub use synthetic::{SyntheticSpec, SyntheticWeb};
 pub use vector::{Claim, PartVector, Unlisted, VectorPartitioner};
-pub use write::{GraphRows, write_bv, write_metis, write_parquet, write_tsv};
+#[cfg(feature = "parquet")]
+pub use write::write_parquet;
+pub use write::{GraphRows, write_bv, write_metis, write_tsv};

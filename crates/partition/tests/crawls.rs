@@ -56,7 +56,7 @@ fn visit(url: &str, bytes: u64, targets: &[&str]) -> (PartitionId, Entry) {
 }
 
 fn commit(opened: &mut Opened, batch: Vec<(PartitionId, Entry)>) {
-    for delivery in opened.logs.commit(batch).expect("committed") {
+    for delivery in opened.journal.commit(batch).expect("committed") {
         opened.partitions[usize::from(delivery.partition.0)]
             .apply(delivery.seq, &delivery.entry)
             .expect("applied");

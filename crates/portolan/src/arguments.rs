@@ -39,19 +39,24 @@ pub(crate) enum Command {
         mut_arg("time_limit", |arg| arg.hide(true)),
         mut_arg("wait", |arg| arg.hide(true)),
         mut_arg("retry_failed", |arg| arg.hide(true)),
+        mut_arg("new_session", |arg| arg.hide(true)),
         mut_arg("connections", |arg| arg.hide(true)),
+        mut_arg("threads", |arg| arg.hide(true)),
         mut_arg("quiet", |arg| arg.hide(true)),
         mut_arg("seeds", |arg| arg.value_name("URL").required(true).num_args(1).help("The URL")),
         mut_arg("json", |arg| arg.help("Print one JSON object"))
     )]
     Fetch(Box<FetchArguments>),
     Status(StatusArguments),
+    Sessions(SessionsArguments),
+    Diff(DiffArguments),
     Urls(UrlsArguments),
     Why(WhyArguments),
     Links(LinksArguments),
     #[command(subcommand)]
     Warc(WarcCommand),
     Check(CheckArguments),
+    Augment(crate::arguments_augment::AugmentArguments),
     Config(ConfigArguments),
     Simulate(crate::arguments_simulate::SimulateArguments),
     Simweb(SimwebArguments),
@@ -73,6 +78,9 @@ pub(crate) enum Command {
     portolan crawl http://h0.sim.test/ --scope any --delay 0s --resolve '*.sim.test=127.0.0.1:8080'\n  \
     portolan crawl --out docs                 # docs holds a crawl: go on with it\n  \
     portolan crawl --out docs --retry-failed timeout,http-5xx\n\n\
+  Crawl the same pages again, and see what has changed:\n\n\
+    portolan crawl --out docs --new-session\n\
+    portolan sessions docs\n\n\
     Ctrl-C once: finish what is under way, commit, report. Twice: stop now; nothing is lost.\n\n\
     Exit code: 0 in order, 1 if it failed or nothing at all could be fetched, 2 for bad input,\n\
     3 if it is not complete because URLs wait for hosts that fail.")]
@@ -124,9 +132,16 @@ pub(crate) struct CrawlArguments {
     /// 'portolan status'). Hosts that fail need not rest any longer, unless they asked for it
     #[arg(long, value_name = "REASON", num_args = 0.., value_delimiter = ',')]
     pub(crate) retry_failed: Option<Vec<String>>,
+    /// Crawl again what the crawl in DIR knows: pages that their servers say are unchanged are not sent once more. What was not
+    /// finished of the session before becomes part of the new one
+    #[arg(long)]
+    pub(crate) new_session: bool,
     /// Requests under way at once, over all hosts [default: by the machine, at most 1024]
     #[arg(long, value_name = "N", value_parser = at_least_one(), allow_negative_numbers = true)]
     pub(crate) connections: Option<usize>,
+    /// Worker threads [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = at_least_one(), allow_negative_numbers = true)]
+    pub(crate) threads: Option<usize>,
     /// Answer DNS for matching hosts: '*.example.test=127.0.0.1:8080'
     #[arg(long, value_name = "PATTERN=ADDR[:PORT]")]
     pub(crate) resolve: Vec<String>,
@@ -196,6 +211,41 @@ pub(crate) struct StatusArguments {
     /// Look again after this time, until the crawl has ended [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, num_args = 0..=1, default_missing_value = "2s")]
     pub(crate) watch: Option<Duration>,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List the sessions of a crawl: documents, how many of them are new, changed and unchanged, what is gone, bytes saved.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan crawl --out docs --new-session   # begin another one\n  \
+    portolan sessions docs\n  \
+    portolan sessions docs --json             # one JSON object a line")]
+pub(crate) struct SessionsArguments {
+    /// The crawl's directory
+    pub(crate) dir: PathBuf,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List what changed between two sessions of a crawl, or show the text of one page in both, side by side.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan diff docs                        # the last two sessions\n  \
+    portolan diff docs 1 3 --json             # one JSON object a line\n  \
+    portolan diff docs --url https://example.org/news")]
+pub(crate) struct DiffArguments {
+    /// The crawl's directory
+    pub(crate) dir: PathBuf,
+    /// The earlier session [default: the one before the last]
+    #[arg(value_name = "A", requires = "to")]
+    pub(crate) from: Option<u32>,
+    /// The later session [default: the last]
+    #[arg(value_name = "B")]
+    pub(crate) to: Option<u32>,
+    /// The text of this page in both sessions, side by side; - and + mark lines of one of them
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -414,6 +464,7 @@ pub(crate) enum BenchCommand {
     Registry(BenchRegistryArguments),
     /// Take turns of many hosts: CPU for the next one
     Frontier(BenchFrontierArguments),
+    Freshness(crate::arguments_bench::BenchFreshnessArguments),
 }
 
 #[derive(Args)]

@@ -1,4 +1,4 @@
-//! The command line of `portolan bench crawl`, `pace`, `extract` and `archive`.
+//! The command line of `portolan bench crawl`, `pace`, `extract`, `archive` and `freshness`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -133,6 +133,35 @@ pub(crate) struct BenchArchiveArguments {
     /// 0 (stored) to 12 (smallest)
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) compression_level: u8,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Simulate policies of crawling again, and pick among millions of URLs: freshness, CPU a pick, bytes a URL
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan bench freshness                    2,000 pages, 200 fetches a day, 200 days, 3 seeds\n  \
+    portolan bench freshness --pages 1000 --rate 500 --days 100\n  \
+    portolan bench freshness --urls 100000      picks among 100,000 URLs only\n\n\
+    Freshness is the importance-weighted share of the time in which the copy of a page is like the page; the bound is what the\n\
+    best regular intervals reach where all rates are known. docs/freshness.md tells what is compared.")]
+pub(crate) struct BenchFreshnessArguments {
+    /// Pages of the simulation
+    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    pub(crate) pages: usize,
+    /// Days that are simulated; the first quarter is not counted
+    #[arg(long, value_name = "D", default_value_t = 200.0)]
+    pub(crate) days: f64,
+    /// Fetches a day over all pages [default: a tenth of the pages]
+    #[arg(long, value_name = "R")]
+    pub(crate) rate: Option<f64>,
+    /// How many seeds
+    #[arg(long, value_name = "S", default_value_t = 3)]
+    pub(crate) seeds: u64,
+    /// URLs among which picks are measured, one row for each
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1_000_000, 10_000_000],
+        value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub(crate) urls: Vec<u32>,
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,6 +1,6 @@
 //! The `portolan` binary: what the user typed becomes what the rooms need.
 //!
-//! Layout: `arguments`, `arguments_bench` and `arguments_graph` (the command line), `commands/` (one file for each command), `terminal`
+//! Layout: `arguments` and `arguments_*` (the command line), `commands/` (one file for each command), `terminal`
 //! (progress and figures for people), `output` (what is said, and where), `failure` (one sentence and an exit code), `log` (what -v tells), `memory` (what
 //! the allocator is told).
 
@@ -8,6 +8,7 @@
 
 mod arguments;
 mod arguments_access;
+mod arguments_augment;
 mod arguments_bench;
 mod arguments_graph;
 mod arguments_simulate;

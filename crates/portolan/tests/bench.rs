@@ -108,6 +108,28 @@ fn extract_and_archive_tell_what_a_page_costs() {
 }
 
 #[test]
+fn freshness_tells_policies_and_picks() {
+    let told = json(&[
+        "freshness",
+        "--pages=200",
+        "--days=50",
+        "--seeds=1",
+        "--urls=20000",
+    ]);
+    let policies = told["policies"].as_array().expect("policies");
+    // Seven policies on six populations.
+    assert_eq!(policies.len(), 42);
+    let of = |population: &str, policy: &str| {
+        let is_it = |row: &&Value| row["population"] == population && row["policy"] == policy;
+        number(&policies.iter().find(is_it).expect("a row")["freshness"])
+    };
+    assert!(of("log-normal", "ours") > of("log-normal", "proportional"));
+    assert_eq!(told["bytes_per_url"], 24);
+    assert_eq!(told["picks"][0]["urls"], 20_000);
+    assert!(number(&told["picks"][0]["pick_us"]) > 0.0);
+}
+
+#[test]
 fn mistakes_are_named() {
     for (arguments, word) in [
         (vec!["extract", "/nowhere"], "/nowhere"),
@@ -115,6 +137,10 @@ fn mistakes_are_named() {
         (vec!["crawl", "--hosts=0"], "hosts is 0"),
         (vec!["archive", "--pages=0"], "--pages"),
         (vec!["archive", "--compression-level=13"], "13"),
+        (vec!["freshness", "--pages=0"], "--pages"),
+        (vec!["freshness", "--days=NaN"], "--days"),
+        (vec!["freshness", "--rate=1e300"], "--rate"),
+        (vec!["freshness", "--urls=0"], "--urls"),
     ] {
         let output = bench(&arguments);
         let said = String::from_utf8_lossy(&output.stderr);

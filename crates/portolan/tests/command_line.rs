@@ -456,6 +456,8 @@ fn a_settings_file_changes_what_it_names_when_a_crawl_goes_on() {
     for (text, name) in [
         ("[archive]\nprefix = \"zzz\"\n", "archive.prefix"),
         ("[archive]\nprefix = \"a/b\"\n", "archive.prefix"),
+        ("[archive]\nnode = \"n7\"\n", "archive.node"),
+        ("[archive]\nnode_number = 7\n", "archive.node_number"),
         ("[registry]\npartitions = 3\n", "registry.partitions"),
         ("[robots]\ncache_ms = 0\n", "robots.cache_ms"),
     ] {

@@ -11,6 +11,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("registry", &["model"]),
     ("archive", &["model"]),
     ("partition", &["model", "registry"]),
+    ("freshness", &["model"]),
     ("simweb", &[]),
     (
         "crawl",
@@ -28,11 +29,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "portolan",
         &[
             "model",
+            "content",
             "registry",
             "archive",
             "partition",
             "simweb",
             "simulate",
+            "freshness",
             "crawl",
         ],
     ),

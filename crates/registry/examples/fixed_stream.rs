@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             continue;
         }
         visit(&mut opened, &mut now_ms, &mut batch)?;
-        for delivery in opened.logs.commit(batch)? {
+        for delivery in opened.journal.commit(batch)? {
             opened.partitions[usize::from(delivery.partition.0)]
                 .apply(delivery.seq, &delivery.entry)?;
         }
@@ -57,14 +57,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             partition.tend(false)?;
         }
         if commit.is_multiple_of(MERGE_COMMITS) {
-            opened.logs.sync()?;
             for partition in &mut opened.partitions {
                 partition.flush()?;
                 partition.finish_merge()?;
             }
         }
     }
-    opened.logs.sync()?;
     let known: u64 = opened.partitions.iter().map(|p| p.stats().known).sum();
     let expected = if only_make { 0 } else { stream.known };
     if known != expected {

@@ -6,13 +6,15 @@ use crate::files::{Scan, Shape, Table};
 use crate::frontier::ENTRIES;
 use crate::hosts::STATES;
 use crate::lock::DirLock;
-use crate::log::{Entry, LogEnd, LogReader, cut_short, list_segments};
+use crate::log::{Arrival, Entry, JournalReader, Positions, list_segments};
 use crate::manifest::Manifest;
-use crate::registry::{Meta, partition_dir};
+use crate::meta::Meta;
+use crate::registry::{journal_dir, partition_dir};
 use crate::sieve::RECORDS;
 use crate::stats::Stats;
 use crate::texts::scrub_texts;
 use portolan_model::Identities;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +27,7 @@ pub struct Checked {
     pub files: u64,
     pub bytes: u64,
     pub damage: Vec<Damage>,
-    /// Bytes that a crash left at the logs' ends. That is no damage: the next opening cuts them off.
+    /// Bytes that a crash left at the journal's end. That is no damage: the next opening cuts them off.
     pub torn_bytes: u64,
 }
 
@@ -78,7 +80,7 @@ fn damage(path: &Path, error: RegistryError) -> Damage {
 pub struct RegistryCheck {
     pub kinds: Vec<Checked>,
     /// How far answers are archived in each file of the archive, by the file's number; `None` if that cannot be told,
-    /// because a log or a manifest is damaged.
+    /// because the journal or a manifest is damaged.
     pub archive_files: Option<Vec<(u32, u64)>>,
     /// Which crawl the registry belongs to, if its meta is sound.
     pub crawl_id: Option<u64>,
@@ -97,15 +99,17 @@ pub fn check(dir: &Path, ids: Option<Identities>) -> RegistryCheck {
     let crawl_id = known.as_ref().ok().map(|meta| meta.crawl_id);
     meta.note(&dir.join("meta"), known.map(|_| ()));
     let mut kinds = Kinds::default();
-    let mut logs = Vec::new();
+    let mut manifests = BTreeMap::new();
     for id in 0..partitions {
-        logs.push(kinds.partition(&partition_dir(dir, id), usize::from(partitions)));
+        let manifest = kinds.partition(&partition_dir(dir, id));
+        manifests.insert(id, manifest);
     }
-    kinds.cut_logs(dir, &logs);
+    let stats = match partitions {
+        0 => Stats::default(),
+        _ => kinds.journal(&journal_dir(dir), manifests),
+    };
     let is_whole = |kind: &Checked| kind.damage.is_empty();
-    let told = is_whole(&meta) && is_whole(&kinds.0[MANIFEST]) && is_whole(&kinds.0[LOG]);
-    let mut stats = Stats::default();
-    logs.iter().flatten().for_each(|log| stats.add(&log.stats));
+    let told = is_whole(&meta) && is_whole(&kinds.0[MANIFEST]) && is_whole(&kinds.0[JOURNAL]);
     let mut all = vec![meta];
     all.extend(kinds.0);
     RegistryCheck {
@@ -116,16 +120,8 @@ pub fn check(dir: &Path, ids: Option<Identities>) -> RegistryCheck {
     }
 }
 
-/// What a log holds, and what its partition knows of the others'.
-struct LogFound {
-    end: LogEnd,
-    /// What is archived is exact.
-    stats: Stats,
-    heard: Vec<u64>,
-}
-
 const MANIFEST: usize = 0;
-const LOG: usize = 1;
+const JOURNAL: usize = 1;
 const KNOWN: usize = 2;
 const DUE: usize = 3;
 const HOSTS_KIND: usize = 4;
@@ -139,28 +135,23 @@ struct Kinds([Checked; 9]);
 impl Default for Kinds {
     fn default() -> Self {
         let names = [
-            "manifest", "log", "known", "due", "hosts", "urls", "visits", "links", "seeds",
+            "manifest", "journal", "known", "due", "hosts", "urls", "visits", "links", "seeds",
         ];
         Self(names.map(Checked::of))
     }
 }
 
 impl Kinds {
-    /// `None` if the log cannot be read to its end.
-    fn partition(&mut self, dir: &Path, partitions: usize) -> Option<LogFound> {
+    /// All files of a partition. Returns its manifest, if that is sound.
+    fn partition(&mut self, dir: &Path) -> Option<Manifest> {
         let manifest = Manifest::read(dir);
         let path = dir.join("manifest");
-        let known = match &manifest {
-            Ok(manifest) => manifest.clone().unwrap_or_default(),
-            Err(_) => Manifest::default(),
-        };
-        let has_manifest = matches!(manifest, Ok(Some(_)));
+        let found = manifest.as_ref().ok().cloned();
         self.0[MANIFEST].note(&path, manifest.map(|_| ()));
-        let found = self.log(&dir.join("log"), &known, partitions);
-        if !has_manifest {
-            // Without one no other file counts: all of them are made again from the log.
-            return found;
-        }
+        // Without one no other file counts: all of them are made again from the journal.
+        let Some(known) = found.clone()? else {
+            return Some(Manifest::default());
+        };
         for (kind, runs, shape) in [
             (KNOWN, &known.known_runs, RECORDS),
             (DUE, &known.due_runs, ENTRIES),
@@ -186,77 +177,73 @@ impl Kinds {
             let looked = scrub_pieces(&path, length, body_bytes);
             self.0[kind].note(&path, looked);
         }
-        found
+        Some(known)
     }
 
-    fn log(&mut self, dir: &Path, manifest: &Manifest, partitions: usize) -> Option<LogFound> {
-        let kind = &mut self.0[LOG];
+    /// The journal, by what the partitions' manifests know of it: `None` for one that cannot be read. Returns what is
+    /// archived; the other counts are not exact.
+    fn journal(&mut self, dir: &Path, manifests: BTreeMap<u16, Option<Manifest>>) -> Stats {
+        let kind = &mut self.0[JOURNAL];
         match list_segments(dir) {
             Ok(segments) => segments
                 .iter()
                 .for_each(|(_, path)| kind.note(path, Ok(()))),
             Err(error) => kind.damage.push(damage(dir, error)),
         }
-        match read_log(dir, manifest, partitions) {
-            Ok(found) => {
-                kind.torn_bytes += found.end.torn_bytes;
-                Some(found)
-            }
-            Err(error) => {
-                kind.damage.push(damage(dir, error));
-                None
-            }
+        let mut stats = Stats::default();
+        let sound = manifests
+            .into_iter()
+            .filter_map(|(id, manifest)| Some((id, manifest?)));
+        let sound: BTreeMap<u16, Manifest> = sound.collect();
+        sound.values().for_each(|m| stats.add(&m.stats));
+        match read_journal(dir, sound, &mut stats) {
+            Ok(torn_bytes) => kind.torn_bytes += torn_bytes,
+            Err(error) => kind.damage.push(damage(dir, error)),
         }
-    }
-
-    /// A log that is shorter than another partition knows it to have been.
-    fn cut_logs(&mut self, dir: &Path, logs: &[Option<LogFound>]) {
-        for (source, log) in logs.iter().enumerate() {
-            let Some(log) = log else { continue };
-            let heard = logs.iter().flatten().map(|other| other.heard[source]);
-            let heard = heard.max().unwrap_or(0);
-            if heard > log.end.seq {
-                let at_start = (partition_dir(dir, source as u16).join("log"), 0);
-                let (path, offset) = log.end.segment.clone().unwrap_or(at_start);
-                let what = cut_short(log.end.seq, heard);
-                self.0[LOG].damage.push(Damage { path, offset, what });
-            }
-        }
+        stats
     }
 }
 
-/// Every segment that is there, also those that a checkpoint has made superfluous.
-fn read_log(dir: &Path, manifest: &Manifest, partitions: usize) -> Result<LogFound> {
-    let first = list_segments(dir)?.first().map(|(first, _)| *first);
-    let after = first.map_or(manifest.seq, |first| {
-        first.saturating_sub(1).min(manifest.seq)
-    });
-    let mut heard = manifest.heard.clone();
-    heard.resize(partitions, 0);
-    let mut log = LogReader::open(dir, after)?;
-    let mut stats = manifest.stats.clone();
-    while let Some((_, entry)) = log.next()? {
-        match entry {
-            Entry::Links {
-                source: Some((source, seq)),
-                ..
-            } => {
-                if let Some(known) = heard.get_mut(usize::from(source.0)) {
-                    *known = seq.max(*known);
+/// Every segment that is there, also those that checkpoints have made superfluous. Returns the bytes of its torn end.
+fn read_journal(
+    dir: &Path,
+    mut manifests: BTreeMap<u16, Manifest>,
+    stats: &mut Stats,
+) -> Result<u64> {
+    let known: Positions = manifests.iter().map(|(&id, m)| (id, m.seq)).collect();
+    let mut journal = JournalReader::open_all(dir, &known)?;
+    while let Some(commit) = journal.next()? {
+        for item in commit.entries(|_| Some(0)) {
+            let (id, seq, entry) = item?;
+            match entry {
+                Entry::Visit { visit, .. } => {
+                    visit.archive.iter().for_each(|at| stats.archived(at));
                 }
+                Entry::Host { archive, .. } => archive.iter().for_each(|at| stats.archived(at)),
+                Entry::Links {
+                    source: Some(origin),
+                    ..
+                } => {
+                    let news = manifests.get_mut(&id.0).filter(|m| seq > m.seq);
+                    let arrival = news.map(|manifest| manifest.heard.hear(&origin));
+                    if matches!(arrival, Some(Arrival::Gap | Arrival::Astray)) {
+                        let what = format!(
+                            "entry {seq} of partition {} does not follow what was heard of partition {}",
+                            id.0, origin.source.0
+                        );
+                        return Err(RegistryError::corrupt(dir, 0, what));
+                    }
+                }
+                Entry::Links { .. }
+                | Entry::Again { .. }
+                | Entry::Judged { .. }
+                | Entry::Session { .. } => {}
             }
-            Entry::Visit { visit, .. } => visit.archive.iter().for_each(|at| stats.archived(at)),
-            Entry::Host { archive, .. } => archive.iter().for_each(|at| stats.archived(at)),
-            Entry::Links { source: None, .. } | Entry::Again { .. } | Entry::Judged { .. } => {}
         }
     }
-    let end = log.end();
-    if end.seq < manifest.seq {
-        let (path, offset) = end.segment.clone().unwrap_or((dir.to_path_buf(), 0));
-        let what = cut_short(end.seq, manifest.seq);
-        return Err(RegistryError::corrupt(&path, offset, what));
-    }
-    Ok(LogFound { end, stats, heard })
+    let end = journal.end();
+    end.refuse_if_cut(dir, &known)?;
+    Ok(end.torn_bytes)
 }
 
 fn scrub_table(path: &Path, shape: Shape) -> Result<()> {

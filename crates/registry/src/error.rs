@@ -22,6 +22,27 @@ pub enum RegistryError {
     Locked { path: PathBuf, pid: String },
     #[error("{}: {what}", path.display())]
     Settings { path: PathBuf, what: String },
+    /// Made by another version of the program, which can go on with it.
+    #[error(
+        "{} is a registry of format {found}, and this version of Portolan reads format {} alone: go on with the version \
+         that began the crawl, or crawl anew into another directory",
+        path.display(), crate::meta::FORMAT
+    )]
+    Format { path: PathBuf, found: u32 },
+    /// The caller's division does not fit this registry.
+    #[error("the registry has no partition {0}")]
+    NoPartition(u16),
+    /// Links from another partition were lost on their way, or numbered twice. Nothing was dropped: what came is in the
+    /// journal.
+    #[error(
+        "partition {partition}: links of entry {number} of partition {from} do not follow those of entry {heard}"
+    )]
+    Stream {
+        partition: u16,
+        from: u16,
+        number: u64,
+        heard: u64,
+    },
     /// More than a trillion observations, or a terabyte of texts or visits.
     #[error("{} is full: spread the crawl over more partitions", path.display())]
     Full { path: PathBuf },
@@ -32,7 +53,7 @@ pub enum RegistryError {
         seq: u64,
         applied: u64,
     },
-    /// A checkpoint was asked for while entries were not yet on disk: call `Logs::sync` first.
+    /// A checkpoint was asked for while entries were not yet on disk.
     #[error(
         "partition {partition}: entries up to {applied} are applied but only those up to {durable} are synced"
     )]

@@ -1,26 +1,26 @@
 //! What is known and what is due: log, sieve, frontier, hosts, visits, link graph, checkpoint.
 //!
-//! A registry is a directory with some partitions. Each partition has a **log**, the only way in,
-//! and its state is a deterministic fold of that log: the same whenever, wherever and however often
-//! it is replayed. [`Logs`] is used by the one thread that commits; each [`Partition`] by the one
+//! A registry is a directory with some partitions and one **journal**, the only way into them. What the journal holds
+//! for a partition is the partition's log, and its state is a deterministic fold of that log: the same whenever, wherever
+//! and however often it is replayed. [`Journal`] is used by the one thread that commits; each [`Partition`] by the one
 //! thread that owns it; a [`Snapshot`] by anybody, at any time, without disturbing the others.
 //!
 //! # Layout
 //!
-//! - `log`: entries, segments, commits, forwards between partitions.
+//! - `log`: entries, the journal's frames and segments, commits, forwards between partitions.
 //! - `partition`: the fold, turns for whoever crawls, upkeep of what is on disk.
 //! - `sieve`, `recent`, `record`, `texts`: known URLs. `frontier`: sub-queues of hosts. `hosts`: what is
 //!   remembered of hosts, and which is due when.
 //! - `files`: append-only files and immutable sorted tables, which everything above is kept in;
 //!   `manifest`: which of them make up the state. `merger`: the threads that write them.
-//! - `registry`: opening and recovery. `snapshot`: reading. `check`: looking for damage. `bench`: what it all costs.
+//! - `registry`, `meta`, `replay`: opening and recovery. `snapshot`: reading. `check`: looking for damage. `bench`: what it all costs.
 //!
 //! # On disk
 //!
 //! ```text
 //! meta                 format, number of partitions, order of queues, id of the crawl
 //! lock                 the process that has the registry open; left behind by a crash
-//! p00/log/<seq>.log    segments of the log, deleted once a checkpoint holds what they say
+//! journal/<n>.log      segments of the journal, deleted once checkpoints of all partitions hold what they say
 //! p00/manifest         the checkpoint: names and lengths of the files below, position in the log
 //! p00/known-<n>.tbl    records of URLs by document      p00/urls     texts of URLs
 //! p00/due-<n>.tbl      queue entries by host and place  p00/visits   what came of each request
@@ -50,10 +50,13 @@ mod lock;
 mod log;
 mod manifest;
 mod merger;
+mod meta;
 mod partition;
 mod recent;
 mod record;
 mod registry;
+mod replay;
+mod sessions;
 mod settings;
 mod sieve;
 mod snapshot;
@@ -64,10 +67,13 @@ mod wire;
 pub use check::{Checked, Damage, RegistryCheck, check};
 pub use error::{RegistryError, Result};
 pub use hosts::{HostCounts, HostState};
-pub use log::{Delivery, Entry, Logs};
-pub use partition::{Backlog, Due, Partition, Rest, Turn};
+pub use log::{
+    Arrival, Ask, Delivery, Entry, Heard, Inbox, Journal, Origin, Received, Renewed, Was,
+};
+pub use partition::{Backlog, Due, LastCheck, Partition, Rest, Turn};
 pub use record::State;
 pub use registry::{Opened, Registry};
+pub use sessions::SessionStats;
 pub use settings::RegistrySettings;
 pub use snapshot::{QueuePosition, Snapshot, UrlFilter, UrlRecord};
 pub use stats::Stats;

@@ -3,6 +3,7 @@
 
 use crate::error::{At, RegistryError, Result};
 use crate::files::replace_file;
+use crate::log::Heard;
 use crate::stats::Stats;
 use crate::wire::{Reader, put_varint};
 use std::fs;
@@ -10,7 +11,7 @@ use std::io;
 use std::path::Path;
 
 const NAME: &str = "manifest";
-const MAGIC: &[u8; 8] = b"PORTMAN1";
+const MAGIC: &[u8; 8] = b"PORTMAN2";
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Manifest {
@@ -18,8 +19,8 @@ pub(crate) struct Manifest {
     pub(crate) seq: u64,
     pub(crate) arrivals: u64,
     pub(crate) next_file: u64,
-    /// By source partition: the last of its entries heard of.
-    pub(crate) heard: Vec<u64>,
+    /// How far it has heard other partitions.
+    pub(crate) heard: Heard,
     pub(crate) known_runs: Vec<u64>,
     pub(crate) due_runs: Vec<u64>,
     pub(crate) host_runs: Vec<u64>,
@@ -27,6 +28,10 @@ pub(crate) struct Manifest {
     pub(crate) visits_bytes: u64,
     pub(crate) graph_bytes: u64,
     pub(crate) seeds_bytes: u64,
+    /// The session that has begun; 0 and 1 are the first.
+    pub(crate) session: u32,
+    /// Visits of the session are recorded from here on.
+    pub(crate) session_from: u64,
     pub(crate) stats: Stats,
 }
 
@@ -44,17 +49,20 @@ impl Manifest {
         ] {
             put_varint(&mut bytes, number);
         }
-        for list in [
-            &self.heard,
-            &self.known_runs,
-            &self.due_runs,
-            &self.host_runs,
-        ] {
+        let heard = self.heard.iter();
+        put_varint(&mut bytes, heard.len() as u64);
+        for (source, number) in heard {
+            put_varint(&mut bytes, u64::from(source));
+            put_varint(&mut bytes, number);
+        }
+        for list in [&self.known_runs, &self.due_runs, &self.host_runs] {
             put_varint(&mut bytes, list.len() as u64);
             for &number in list {
                 put_varint(&mut bytes, number);
             }
         }
+        put_varint(&mut bytes, u64::from(self.session));
+        put_varint(&mut bytes, self.session_from);
         self.stats.encode(&mut bytes);
         let crc = crc32fast::hash(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
@@ -90,8 +98,10 @@ impl Manifest {
             seeds_bytes: reader.varint()?,
             ..Self::default()
         };
+        let sources: usize = reader.narrow()?;
+        let heard = (0..sources).map(|_| Some((reader.narrow()?, reader.varint()?)));
+        manifest.heard = heard.collect::<Option<_>>()?;
         for list in [
-            &mut manifest.heard,
             &mut manifest.known_runs,
             &mut manifest.due_runs,
             &mut manifest.host_runs,
@@ -101,6 +111,8 @@ impl Manifest {
                 list.push(reader.varint()?);
             }
         }
+        manifest.session = reader.narrow()?;
+        manifest.session_from = reader.varint()?;
         manifest.stats = Stats::decode(reader)?;
         reader.is_empty().then_some(manifest)
     }

@@ -1,45 +1,40 @@
-//! Opening a registry: lock the directory, load each partition's checkpoint, replay its log, and
-//! pass on the forwards that a crash cut off.
+//! Opening a registry: lock the directory, load each partition's checkpoint, and replay the journal.
 
-use crate::error::{At, RegistryError, Result};
-use crate::files::{make_dir, replace_file, sync_dir};
+use crate::error::{At, Result};
+use crate::files::{make_dir, sync_dir};
 use crate::lock::DirLock;
-use crate::log::{Durable, LogEnd, LogReader, Logs, cut_short};
+use crate::log::{Durable, Journal, JournalPlan, JournalReader, Positions};
 use crate::manifest::Manifest;
 use crate::merger::Mergers;
+use crate::meta::{Meta, settle_meta};
 use crate::partition::{AfterCrash, Opening, Partition};
+use crate::replay::replay;
 use crate::settings::{Limits, RegistrySettings};
 use crate::stats::Stats;
-use portolan_model::{Identities, Order, PartitionId};
+use portolan_model::PartitionId;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-
-const META: &str = "meta";
-/// The number is that of the format of all files; another one cannot be read.
-const META_HEAD: &str = "portolan registry 6, partitions ";
-/// Follows: the mark of the secret that its documents and hosts are known by.
-const META_MARK: &str = ", mark ";
-const META_ORDER: &str = ", order ";
-const META_CRAWL: &str = ", crawl ";
-const META_CHECKSUM: &str = ", checksum ";
 
 /// The way in; see `open`.
 pub struct Registry;
 
-/// An open registry: logs for the thread that commits, partitions for those that crawl.
+/// An open registry: the journal for the thread that commits, partitions for those that crawl.
 #[derive(Debug)]
 pub struct Opened {
-    pub logs: Logs,
+    pub journal: Journal,
     pub partitions: Vec<Partition>,
-    /// How far durable visits name each file of the archive, by the file's number. The last is where it ends.
+    /// How far durable visits name each file of the archive, by the file's number.
     pub archive_files: Vec<(u32, u64)>,
+    /// Where the archive ended when the last commit was made: file and place in it.
+    pub archive_end: Option<(u32, u64)>,
     /// Which crawl the registry belongs to.
     pub crawl_id: u64,
-    /// Bytes of half-written entries that a crash left at the logs' ends, and that are cut off now.
+    /// Bytes of half-written entries that a crash left at the journal's end, and that are cut off now.
     pub torn_log_bytes: u64,
     /// URLs that roots of the crawl's scope were named by, each once.
     pub seeds: Vec<String>,
@@ -75,17 +70,24 @@ impl Registry {
             partitions,
             ..settings.clone()
         };
-        let mut manifests = Vec::new();
-        let mut log_dirs = Vec::new();
-        for id in 0..partitions {
-            let log_dir = partition_dir(dir, id).join("log");
-            make_dir(&log_dir)?;
-            manifests.push(Manifest::read(&partition_dir(dir, id))?.unwrap_or_default());
-            log_dirs.push(log_dir);
-        }
+        let manifests = (0..partitions).map(|id| {
+            let home = partition_dir(dir, id);
+            make_dir(&home)?;
+            Ok(Manifest::read(&home)?.unwrap_or_default())
+        });
+        let manifests = manifests.collect::<Result<Vec<_>>>()?;
+        let journal_dir = journal_dir(dir);
+        make_dir(&journal_dir)?;
         sync_dir(dir)?;
-        let checkpointed: Vec<u64> = manifests.iter().map(|manifest| manifest.seq).collect();
-        let durable = Arc::new(Durable::new(&checkpointed));
+        let checkpointed: Positions = (0..).zip(manifests.iter().map(|m| m.seq)).collect();
+        let journal_bytes = Arc::new(AtomicU64::new(0));
+        let durables: BTreeMap<_, _> = checkpointed
+            .iter()
+            .map(|(id, seq)| {
+                let durable = Durable::new(seq, journal_bytes.clone());
+                (PartitionId(id), Arc::new(durable))
+            })
+            .collect();
         let mergers = match settings.merge_inline {
             true => Mergers::inline(Some(lock.clone())),
             false => Mergers::start(settings.partitions, Some(lock.clone())).at(dir)?,
@@ -94,7 +96,6 @@ impl Registry {
             let opening = Opening {
                 id: PartitionId(id),
                 dir: partition_dir(dir, id),
-                partitions,
                 limits: Limits::of(settings),
                 order: settings.order,
                 ids: settings.ids,
@@ -104,25 +105,27 @@ impl Registry {
                     unknown_delay_ms: settings.unknown_delay_ms,
                 }),
                 keep_back_off: after_crash && !settings.retry_now,
-                durable: durable.clone(),
+                durable: durables[&PartitionId(id)].clone(),
                 mergers: mergers.clone(),
             };
             sweep(&opening.dir, &manifest)?;
-            replay(opening, manifest, &log_dirs[usize::from(id)])
+            Partition::open(opening, manifest)
         };
-        let (mut opened, ends) = open_all(manifests, open)?;
-        refuse_cut_logs(&opened, &ends, &log_dirs)?;
-        let torn_log_bytes = ends.iter().map(|end| end.torn_bytes).sum();
-        let segment_bytes = (settings.checkpoint_log_bytes / 4).clamp(1 << 12, 1 << 30);
-        let mut logs = Logs::open(
-            log_dirs.clone(),
-            ends,
-            segment_bytes,
-            settings.keep_log,
-            durable,
+        let reader = JournalReader::open(&journal_dir, &checkpointed)?;
+        let mut opened = open_all(manifests, open)?;
+        let end = replay(&mut opened, reader, &journal_dir)?;
+        end.refuse_if_cut(&journal_dir, &checkpointed)?;
+        let (torn_log_bytes, archive_end) = (end.torn_bytes, end.archive_end);
+        let journal = Journal::open(JournalPlan {
+            dir: journal_dir,
+            end,
+            durables: durables.clone(),
+            heard: opened.iter().map(|p| (p.id(), p.heard().clone())).collect(),
+            journal_bytes,
+            segment_bytes: (settings.checkpoint_log_bytes / 4).clamp(1 << 12, 1 << 30),
+            keep_log: settings.keep_log,
             lock,
-        )?;
-        pass_on_forwards(&mut logs, &mut opened, &log_dirs, &checkpointed)?;
+        })?;
         let latest_ms = opened.iter().map(Partition::latest_ms).max();
         let opened_ms = now_ms.max(latest_ms.map_or(0, |ms| ms.saturating_add(1)));
         for partition in &mut opened {
@@ -136,10 +139,11 @@ impl Registry {
         Ok(Opened {
             opened_ms,
             archive_files: stats.archive_files,
+            archive_end,
             crawl_id,
             torn_log_bytes,
             seeds: all_seeds(&opened)?,
-            logs,
+            journal,
             partitions: opened,
             after_crash,
         })
@@ -149,8 +153,8 @@ impl Registry {
 /// Opens partitions side by side, as many at a time as there are processors: none needs another.
 fn open_all(
     manifests: Vec<Manifest>,
-    open: impl Fn(u16, Manifest) -> Result<(Partition, LogEnd)> + Sync,
-) -> Result<(Vec<Partition>, Vec<LogEnd>)> {
+    open: impl Fn(u16, Manifest) -> Result<Partition> + Sync,
+) -> Result<Vec<Partition>> {
     let at_once = thread::available_parallelism().map_or(1, |number| number.get());
     let next = Mutex::new((0..).zip(manifests).collect::<VecDeque<_>>());
     let take = || {
@@ -176,111 +180,12 @@ fn open_all(
     opened.into_values().collect()
 }
 
-/// A partition as of its manifest and its log's tail.
-fn replay(opening: Opening, manifest: Manifest, log_dir: &Path) -> Result<(Partition, LogEnd)> {
-    let mut partition = Partition::open(opening, manifest)?;
-    let mut log = LogReader::open(log_dir, partition.applied())?;
-    while let Some((seq, entry)) = log.next()? {
-        partition.apply(seq, &entry)?;
-        partition.tend(false)?;
-    }
-    Ok((partition, log.end()))
-}
-
 pub(crate) fn partition_dir(dir: &Path, id: u16) -> PathBuf {
     dir.join(format!("p{id:02}"))
 }
 
-/// What is settled when a registry is made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Meta {
-    pub(crate) partitions: u16,
-    pub(crate) order: Order,
-    pub(crate) crawl_id: u64,
-    mark: u64,
-}
-
-impl Meta {
-    pub(crate) fn read(dir: &Path) -> Result<Self> {
-        let path = dir.join(META);
-        let bytes = fs::read(&path).at(&path)?;
-        let text = std::str::from_utf8(&bytes).ok();
-        text.and_then(Self::parse).ok_or_else(|| {
-            let what = "it does not describe a registry of this version of Portolan";
-            RegistryError::corrupt(&path, 0, what)
-        })
-    }
-
-    /// What the registry in `dir` was made with, if these are its identities.
-    pub(crate) fn of(dir: &Path, ids: Identities) -> Result<Self> {
-        let meta = Self::read(dir)?;
-        if meta.mark != ids.mark() {
-            let what = "the crawl's secret is not the one that this registry was made with";
-            return Err(RegistryError::corrupt(&dir.join(META), 0, what));
-        }
-        Ok(meta)
-    }
-
-    fn text(&self) -> String {
-        let (partitions, mark, order) = (self.partitions, self.mark, self.order.name());
-        let id = self.crawl_id;
-        let text = format!(
-            "{META_HEAD}{partitions}{META_MARK}{mark:016x}{META_ORDER}{order}{META_CRAWL}{id:016x}"
-        );
-        let crc = crc32fast::hash(text.as_bytes());
-        format!("{text}{META_CHECKSUM}{crc:08x}\n")
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let (said, _) = text.split_once(META_CHECKSUM)?;
-        let (rest, id) = said.strip_prefix(META_HEAD)?.split_once(META_CRAWL)?;
-        let (rest, order) = rest.split_once(META_ORDER)?;
-        let (number, mark) = rest.split_once(META_MARK)?;
-        let meta = Self {
-            partitions: number.parse().ok().filter(|&number| number > 0)?,
-            order: Order::from_name(order)?,
-            crawl_id: u64::from_str_radix(id, 16).ok()?,
-            mark: u64::from_str_radix(mark, 16).ok()?,
-        };
-        (meta.text() == text).then_some(meta)
-    }
-}
-
-/// The number of partitions and the order of queues are settled when a registry is made.
-fn settle_meta(dir: &Path, settings: &RegistrySettings) -> Result<Meta> {
-    let path = dir.join(META);
-    if path.exists() {
-        let known = Meta::of(dir, settings.ids)?;
-        if known.order != settings.order {
-            return Err(RegistryError::Settings {
-                path: dir.to_path_buf(),
-                what: format!(
-                    "its queues are sorted by {}, and cannot go on sorted by {}",
-                    known.order.name(),
-                    settings.order.name()
-                ),
-            });
-        }
-        return Ok(known);
-    }
-    if partition_dir(dir, 0).exists() {
-        // It is durable before there is any partition.
-        return Err(RegistryError::corrupt(&path, 0, "the file is missing"));
-    }
-    if settings.partitions == 0 {
-        return Err(RegistryError::Settings {
-            path,
-            what: "a registry needs at least one partition".to_owned(),
-        });
-    }
-    let meta = Meta {
-        partitions: settings.partitions,
-        order: settings.order,
-        crawl_id: settings.crawl_id,
-        mark: settings.ids.mark(),
-    };
-    replace_file(dir, META, meta.text().as_bytes())?;
-    Ok(meta)
+pub(crate) fn journal_dir(dir: &Path) -> PathBuf {
+    dir.join("journal")
 }
 
 /// Deletes what a crash left half-made.
@@ -312,49 +217,6 @@ fn sweep(dir: &Path, manifest: &Manifest) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Links are passed on only once they are safe in their source's log. Where another partition has heard
-/// more than a log holds, what follows in that log would be taken for what was heard, and be lost.
-fn refuse_cut_logs(partitions: &[Partition], ends: &[LogEnd], log_dirs: &[PathBuf]) -> Result<()> {
-    for (source, (end, log_dir)) in ends.iter().zip(log_dirs).enumerate() {
-        let heard = partitions.iter().map(|partition| partition.heard()[source]);
-        let heard = heard.max().unwrap_or(0);
-        if heard > end.seq {
-            let path = end.segment.as_ref().map_or(log_dir, |(path, _)| path);
-            let length = end.segment.as_ref().map_or(0, |(_, length)| *length);
-            let what = cut_short(end.seq, heard);
-            return Err(RegistryError::corrupt(path, length, what));
-        }
-    }
-    Ok(())
-}
-
-/// Entries after the last checkpoint whose links for others did not reach the others' logs. Earlier
-/// ones did: a checkpoint is committed only after them.
-fn pass_on_forwards(
-    logs: &mut Logs,
-    partitions: &mut [Partition],
-    log_dirs: &[PathBuf],
-    checkpointed: &[u64],
-) -> Result<()> {
-    for source in 0..partitions.len() {
-        let id = partitions[source].id();
-        let mut log = LogReader::open(&log_dirs[source], checkpointed[source])?;
-        while let Some((seq, mut entry)) = log.next()? {
-            let forwards = entry.take_forwards();
-            for (destination, links) in crate::log::one_per_destination(forwards) {
-                let partition = &mut partitions[usize::from(destination.0)];
-                if partition.heard()[source] < seq {
-                    let delivery = logs.forward((id, seq), destination, links)?;
-                    partition.apply(delivery.seq, &delivery.entry)?;
-                    partition.tend(false)?;
-                }
-            }
-        }
-    }
-    logs.note_forwarded();
-    logs.sync()
 }
 
 fn all_seeds(partitions: &[Partition]) -> Result<Vec<String>> {

@@ -21,9 +21,10 @@ pub struct RegistrySettings {
     /// sparse indexes (16 to 24 bytes for each 4 KB of table), the host queue (`hosts_in_ram`, 50
     /// bytes each) and some 2 MB of buffers a partition.
     pub memory_bytes: u64,
-    /// A checkpoint is written when a partition has folded this much log since the last.
+    /// A checkpoint is written when a partition has folded this much log since the last, or all partitions together
+    /// this much each.
     pub checkpoint_log_bytes: u64,
-    /// Keep log segments that a checkpoint has made superfluous.
+    /// Keep the journal's segments that checkpoints have made superfluous.
     pub keep_log: bool,
     /// Queued hosts held in RAM, of all partitions together; the rest wait in a file.
     pub hosts_in_ram: usize,
@@ -76,6 +77,8 @@ pub(crate) struct Limits {
     pub(crate) frontier_entries: usize,
     pub(crate) news_bytes: usize,
     pub(crate) checkpoint_log_bytes: u64,
+    /// The same of the journal, which all partitions share.
+    pub(crate) checkpoint_journal_bytes: u64,
     pub(crate) hosts_in_ram: usize,
     pub(crate) prefetch_urls: usize,
     pub(crate) windows: usize,
@@ -103,6 +106,9 @@ impl Limits {
             frontier_entries: (percent(16) / (2 * FRONTIER_ENTRY_BYTES)).max(8),
             news_bytes: percent(4).max(4096),
             checkpoint_log_bytes: settings.checkpoint_log_bytes,
+            checkpoint_journal_bytes: settings
+                .checkpoint_log_bytes
+                .saturating_mul(partitions as u64),
             hosts_in_ram: (settings.hosts_in_ram / partitions).max(4),
             prefetch_urls: settings.prefetch_urls.max(1),
             windows: (percent(1) / 512).max(4),
@@ -125,6 +131,7 @@ impl Limits {
             frontier_entries: usize::MAX,
             news_bytes: usize::MAX,
             checkpoint_log_bytes: u64::MAX,
+            checkpoint_journal_bytes: u64::MAX,
             hosts_in_ram: usize::MAX,
             prefetch_urls: 16,
             windows: 16,

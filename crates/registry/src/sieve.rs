@@ -4,6 +4,7 @@
 
 use crate::error::{RegistryError, Result};
 use crate::files::{Combining, Key, Kind, MemorySource, Runs, Shape, Table, look_up};
+use crate::log::Was;
 use crate::recent::{Recent, Slot};
 use crate::record::Record;
 use crate::settings::Limits;
@@ -256,6 +257,8 @@ pub(crate) enum Act {
     Again,
     /// What other settings say of it; see `Entry::Judged`.
     Judge { verdict: Verdict, vote: u32 },
+    /// It is due in a new session, whose visits are recorded from `from` on.
+    Renew { was: Was, from: u64 },
 }
 
 /// Operations on URLs that were not in RAM, in order.

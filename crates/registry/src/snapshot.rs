@@ -1,21 +1,22 @@
 //! Reading a registry without touching it, while a crawl runs or after it has stopped: checkpoint
-//! files plus the log's tail, folded in RAM.
+//! files plus the journal's tail, folded in RAM.
 
 use crate::error::{RegistryError, Result};
 use crate::files::{AppendFile, Merged, read_piece};
 use crate::hosts::HostState;
-use crate::log::{Durable, LogReader, read_visit};
+use crate::log::{Durable, JournalReader, Positions};
 use crate::manifest::Manifest;
 use crate::merger::Mergers;
+use crate::meta::Meta;
 use crate::partition::{Opening, Partition};
 use crate::record::{Record, State, host_tag};
-use crate::registry::{Meta, partition_dir};
+use crate::registry::{journal_dir, partition_dir};
+use crate::replay::fold_commit;
 use crate::settings::Limits;
 use crate::stats::Stats;
 use crate::texts::host_name;
-use crate::wire::Reader;
 use portolan_model::{DocId, HostId, Identities, LinkKind, PartitionId, Pulse, Reason, Visit};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -79,9 +80,8 @@ impl Snapshot {
     pub fn open(dir: &Path, ids: Identities) -> Result<Self> {
         let meta = Meta::of(dir, ids)?;
         let mergers = start_mergers(dir)?;
-        let partitions = (0..meta.partitions)
-            .map(|id| open_partition(dir, id, (meta, ids), &mergers))
-            .collect::<Result<_>>()?;
+        let all: Vec<u16> = (0..meta.partitions).collect();
+        let partitions = open_partitions(dir, &all, (meta, ids), &mergers)?;
         Ok(Self { partitions, ids })
     }
 
@@ -90,7 +90,7 @@ impl Snapshot {
     pub fn open_one(dir: &Path, ids: Identities, id: u16) -> Result<Self> {
         let meta = Meta::of(dir, ids)?;
         let mergers = start_mergers(dir)?;
-        let partitions = vec![open_partition(dir, id, (meta, ids), &mergers)?];
+        let partitions = open_partitions(dir, &[id], (meta, ids), &mergers)?;
         Ok(Self { partitions, ids })
     }
 
@@ -170,11 +170,28 @@ impl Snapshot {
         let Some(partition) = self.partitions.iter().find(owner) else {
             return Ok(None);
         };
-        let visits = &partition.visits;
-        let (_, body) = read_piece(visits, offset, |length| length)?;
-        read_visit(&mut Reader::new(&body))
-            .map(Some)
-            .ok_or_else(|| RegistryError::corrupt(visits.path(), offset, "a visit cannot be read"))
+        partition.visit_at(offset).map(Some)
+    }
+
+    /// The last check before this visit of a URL; `None` if it was the first.
+    pub fn check_before(&self, url: &UrlRecord, visit: &Visit) -> Result<Option<Visit>> {
+        let owner = |partition: &&Partition| partition.id().0 == url.partition;
+        match (
+            visit.history.before.checked_sub(1),
+            self.partitions.iter().find(owner),
+        ) {
+            (Some(offset), Some(partition)) => partition.visit_at(offset).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The session that has begun; the first is 1.
+    pub fn session(&self) -> u32 {
+        self.partitions
+            .iter()
+            .map(Partition::session)
+            .max()
+            .unwrap_or(1)
     }
 
     /// The place of a due URL in its host's queue; `None` if it is not due.
@@ -210,11 +227,21 @@ impl Snapshot {
         Ok(queue)
     }
 
-    /// The link graph: each visit that found links, in order of visits.
+    /// The link graph: each page with links, in the order in which they were found. Where there were several sessions,
+    /// a page has the links that it had at its last check.
     pub fn links(&self) -> impl Iterator<Item = Result<(DocId, Vec<DocId>)>> + '_ {
-        self.partitions.iter().flat_map(|partition| Graph {
-            file: &partition.graph,
-            offset: 0,
+        self.partitions.iter().flat_map(|partition| {
+            let all = Graph {
+                file: &partition.graph,
+                offset: 0,
+            };
+            all.filter_map(move |item| {
+                let holds = item.and_then(|(at, from, targets)| {
+                    let holds = partition.session() == 1 || has_links_at(partition, from, at)?;
+                    Ok(holds.then_some((from, targets)))
+                });
+                holds.transpose()
+            })
         })
     }
 
@@ -238,22 +265,18 @@ fn start_mergers(dir: &Path) -> Result<Mergers> {
     })
 }
 
-fn open_partition(
+/// These partitions, as of their checkpoints and what the journal says since.
+fn open_partitions(
     dir: &Path,
-    id: u16,
+    wanted: &[u16],
     meta: (Meta, Identities),
     mergers: &Mergers,
-) -> Result<Partition> {
-    let dir = partition_dir(dir, id);
+) -> Result<Vec<Partition>> {
     let mut attempt = 1;
     loop {
-        let manifest = Manifest::read(&dir)?.unwrap_or_default();
-        let opened = fold_tail(&dir, id, meta, manifest.clone(), mergers);
-        match opened {
-            Err(_)
-                if attempt < OPEN_ATTEMPTS
-                    && Manifest::read(&dir)?.unwrap_or_default() != manifest =>
-            {
+        let manifests = manifests(dir, wanted)?;
+        match fold_tails(dir, &manifests, meta, mergers) {
+            Err(_) if attempt < OPEN_ATTEMPTS && self::manifests(dir, wanted)? != manifests => {
                 attempt += 1;
             }
             result => return result,
@@ -261,17 +284,48 @@ fn open_partition(
     }
 }
 
-fn fold_tail(
+fn manifests(dir: &Path, wanted: &[u16]) -> Result<BTreeMap<u16, Manifest>> {
+    let read = |&id: &u16| {
+        let manifest = Manifest::read(&partition_dir(dir, id))?;
+        Ok((id, manifest.unwrap_or_default()))
+    };
+    wanted.iter().map(read).collect()
+}
+
+fn fold_tails(
+    dir: &Path,
+    manifests: &BTreeMap<u16, Manifest>,
+    meta: (Meta, Identities),
+    mergers: &Mergers,
+) -> Result<Vec<Partition>> {
+    let known: Positions = manifests.iter().map(|(&id, m)| (id, m.seq)).collect();
+    let mut partitions = manifests
+        .iter()
+        .map(|(&id, manifest)| as_of_checkpoint(dir, id, manifest.clone(), meta, mergers))
+        .collect::<Result<Vec<_>>>()?;
+    let journal_dir = journal_dir(dir);
+    let mut journal = JournalReader::open(&journal_dir, &known)?;
+    let mut all = partitions.iter_mut().map(|p| (p.id().0, p)).collect();
+    while let Some(commit) = journal.next()? {
+        fold_commit(&commit, &mut all, |_| Ok(()))?;
+    }
+    journal.end().refuse_if_cut(&journal_dir, &known)?;
+    for partition in &mut partitions {
+        partition.join_all_inline()?;
+    }
+    Ok(partitions)
+}
+
+fn as_of_checkpoint(
     dir: &Path,
     id: u16,
-    (meta, ids): (Meta, Identities),
     manifest: Manifest,
+    (meta, ids): (Meta, Identities),
     mergers: &Mergers,
 ) -> Result<Partition> {
     let opening = Opening {
         id: PartitionId(id),
-        dir: dir.to_path_buf(),
-        partitions: meta.partitions,
+        dir: partition_dir(dir, id),
         limits: Limits::for_reading(),
         order: meta.order,
         ids,
@@ -279,16 +333,10 @@ fn fold_tail(
         opened_ms: 0,
         crash: None,
         keep_back_off: true,
-        durable: Arc::new(Durable::new(&vec![0; usize::from(meta.partitions)])),
+        durable: Arc::new(Durable::new(0, Arc::default())),
         mergers: mergers.clone(),
     };
-    let mut partition = Partition::open(opening, manifest)?;
-    let mut log = LogReader::open(&dir.join("log"), partition.applied())?;
-    while let Some((seq, entry)) = log.next()? {
-        partition.apply(seq, &entry)?;
-    }
-    partition.join_all_inline()?;
-    Ok(partition)
+    Partition::open(opening, manifest)
 }
 
 fn describe(partition: &Partition, doc: u64, record: Record) -> Result<UrlRecord> {
@@ -400,13 +448,27 @@ impl<I: Iterator> Iterator for RoundRobin<I> {
     }
 }
 
+/// Are the links at `at` those that the page had at its last check?
+fn has_links_at(partition: &Partition, page: DocId, at: u64) -> Result<bool> {
+    let record = partition.sieve.peek(page.0)?;
+    let Some(visit_at) = record.and_then(|record| record.visit().checked_sub(1)) else {
+        return Ok(true);
+    };
+    let visit = partition.visit_at(visit_at)?;
+    let history = visit.history;
+    // A version of Portolan that knew no sessions did not write down where links are.
+    let is_old = history.links_at == 0 && visit.links > 0;
+    Ok(is_old || history.links_at == at + 1)
+}
+
 struct Graph<'a> {
     file: &'a AppendFile,
     offset: u64,
 }
 
 impl Iterator for Graph<'_> {
-    type Item = Result<(DocId, Vec<DocId>)>;
+    /// Where it is, the page, and where its links lead.
+    type Item = Result<(u64, DocId, Vec<DocId>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.offset >= self.file.len() {
@@ -418,13 +480,13 @@ impl Iterator for Graph<'_> {
                 Some(Err(error))
             }
             Ok((next, body)) => {
-                self.offset = next;
+                let at = std::mem::replace(&mut self.offset, next);
                 let mut docs = body
                     .chunks_exact(8)
                     .filter_map(|word| word.try_into().ok())
                     .map(|word| DocId(u64::from_le_bytes(word)));
                 let from = docs.next()?;
-                Some(Ok((from, docs.collect())))
+                Some(Ok((at, from, docs.collect())))
             }
         }
     }

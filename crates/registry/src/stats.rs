@@ -1,6 +1,8 @@
 //! Counters of the fold: exact and cheap, the same however often the log is replayed.
 
+use crate::log::Was;
 use crate::record::State;
+use crate::sessions::SessionStats;
 use crate::wire::{Reader, put_varint};
 use portolan_model::{ArchivePosition, Outcome, Reason, Visit};
 
@@ -41,6 +43,8 @@ pub struct Stats {
     by_reason: Vec<u64>,
     /// How far answers were archived in each file of the archive that has some, by the file's number.
     pub archive_files: Vec<(u32, u64)>,
+    /// Each session, the first one first.
+    pub sessions: Vec<SessionStats>,
 }
 
 impl Default for Stats {
@@ -66,6 +70,7 @@ impl Default for Stats {
             by_status_class: [0; 6],
             by_reason: vec![0; REASONS],
             archive_files: Vec::new(),
+            sessions: Vec::new(),
         }
     }
 }
@@ -87,6 +92,9 @@ impl Stats {
         }
         for &(file, end) in &other.archive_files {
             self.archived_up_to(file, end);
+        }
+        for session in &other.sessions {
+            self.session(session.number).add(session);
         }
     }
 
@@ -125,7 +133,7 @@ impl Stats {
         self.sitemaps += u64::from(visit.is_source());
         self.duplicates += u64::from(visit.duplicate_of.is_some());
         self.wire_bytes += visit.wire_bytes;
-        self.body_bytes += visit.body_bytes;
+        self.body_bytes += visit.received_body_bytes();
         self.pages_over_links += u64::from(visit.links_left_out > 0);
         self.links_left_out += u64::from(visit.links_left_out);
         let class = usize::from(visit.status / 100);
@@ -133,6 +141,29 @@ impl Stats {
         if let Some(archive) = &visit.archive {
             self.archived(archive);
         }
+        self.session(visit.history.session).visit(visit);
+    }
+
+    /// What a URL was counted as is to be found out anew.
+    pub(crate) fn renew(&mut self, was: Was) {
+        self.pages -= u64::from(was.document);
+        self.sitemaps -= u64::from(was.sitemap);
+        self.duplicates -= u64::from(was.duplicate);
+    }
+
+    /// The counters of a session; the last one, mostly.
+    pub(crate) fn session(&mut self, number: u32) -> &mut SessionStats {
+        let at = match self.sessions.last() {
+            Some(last) if last.number == number => self.sessions.len() - 1,
+            _ => match self.sessions.binary_search_by_key(&number, |s| s.number) {
+                Ok(at) => at,
+                Err(at) => {
+                    self.sessions.insert(at, SessionStats::new(number));
+                    at
+                }
+            },
+        };
+        &mut self.sessions[at]
     }
 
     pub(crate) fn archived(&mut self, at: &ArchivePosition) {
@@ -168,6 +199,10 @@ impl Stats {
             put_varint(out, u64::from(file));
             put_varint(out, end);
         }
+        put_varint(out, self.sessions.len() as u64);
+        for session in &self.sessions {
+            session.encode(out);
+        }
     }
 
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Self> {
@@ -179,6 +214,9 @@ impl Stats {
             stats
                 .archive_files
                 .push((reader.narrow()?, reader.varint()?));
+        }
+        for _ in 0..reader.varint()? {
+            stats.sessions.push(SessionStats::decode(reader)?);
         }
         Some(stats)
     }

@@ -49,7 +49,7 @@ fn seeds(urls: &[&str]) -> Vec<(PartitionId, Entry)> {
 }
 
 fn commit(opened: &mut Opened, batch: Vec<(PartitionId, Entry)>) {
-    for delivery in opened.logs.commit(batch).unwrap() {
+    for delivery in opened.journal.commit(batch).unwrap() {
         opened.partitions[delivery.partition.0 as usize]
             .apply(delivery.seq, &delivery.entry)
             .unwrap();
@@ -160,11 +160,10 @@ fn every_page_once_and_all_of_it_known_afterwards() {
         "http://e.test/",
     ];
     assert_eq!(fetched, expected);
-    opened.logs.sync().unwrap();
     for partition in &mut opened.partitions {
         partition.flush().unwrap();
     }
-    opened.logs.close(opened.partitions).unwrap();
+    opened.journal.close(opened.partitions).unwrap();
 
     let snapshot = Snapshot::open(dir.path(), Identities::PUBLIC).unwrap();
     let mut urls: Vec<_> = snapshot
@@ -285,7 +284,7 @@ fn a_clock_set_back_between_runs_neither_stalls_nor_shortens_a_pause() {
         if crashed {
             drop(opened);
         } else {
-            opened.logs.close(opened.partitions).unwrap();
+            opened.journal.close(opened.partitions).unwrap();
         }
         let mut opened = open(dir.path(), then_ms - back_ms);
         assert_eq!(opened.after_crash, crashed);
@@ -322,11 +321,10 @@ fn a_stored_pause_longer_than_any_may_be_is_cut() {
     let first = visit("http://a.test/", &["http://a.test/1"], pulse(0));
     let second = visit("http://b.test/", &["http://b.test/1"], pulse(2_000));
     commit(&mut opened, vec![first, second]);
-    opened.logs.sync().unwrap();
     for partition in &mut opened.partitions {
         partition.flush().unwrap();
     }
-    opened.logs.close(opened.partitions).unwrap();
+    opened.journal.close(opened.partitions).unwrap();
     let mut opened = Registry::open(dir.path(), &settings(1_200), 1_000).unwrap();
     // What the host itself asks for holds in any case.
     assert_eq!(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portolan_crawl::scope::ScopeKind;
-use portolan_crawl::{Crawl, CrawlError, Outside, Plan, RunLimits, Seed, Settings};
+use portolan_crawl::{Crawl, CrawlError, Outside, Plan, Settings};
 use portolan_simweb::{
     ContentSpec, DiscoverySpec, FaultSpec, LatencySpec, RobotsSpec, Web, WebSpec, Within,
 };
@@ -254,21 +254,15 @@ impl Lives<'_> {
         settings.registry.memory_mb = 16;
         settings.dns.allow_private = true;
         settings.identity.contact = "https://example.org/crawler".to_owned();
+        let home = self.world.web.spec().home_url();
         Plan {
-            dir: self.dir(),
-            seeds: vec![Seed {
-                text: self.world.web.spec().home_url(),
-                place: "the simulator".to_owned(),
-            }],
-            settings,
-            retry: None,
-            this_run: RunLimits::default(),
             outside: Outside {
                 clock: Some(Arc::clone(&self.world.clock) as _),
                 dialer: Some(Arc::clone(&self.world) as _),
                 resolver: Some(Arc::clone(&self.world) as _),
                 chance: Some(self.seed.wrapping_mul(1_000).wrapping_add(self.lived)),
             },
+            ..Plan::new(self.dir(), [home], settings)
         }
     }
 }

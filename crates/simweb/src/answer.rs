@@ -1,5 +1,6 @@
 //! What the Web answers to a request: status, headers, body, and in which odd way to send it. Decides everything, sends nothing.
 
+use crate::changes::Version;
 use crate::encoding::Coding;
 use crate::oddity::Oddity;
 use crate::page::Scratch;
@@ -9,8 +10,6 @@ use crate::robots::{RobotsKind, robots_text};
 use crate::seed::{Draw, mix};
 use crate::web::{Resource, Web, push_number};
 
-/// All documents were last changed at this moment: the Web stands still.
-const LAST_MODIFIED: &str = "Thu, 01 Jan 2026 00:00:00 GMT";
 /// Bodies shorter than this are sent as they are.
 const MIN_ENCODED_BYTES: usize = 200;
 
@@ -133,12 +132,18 @@ impl Web {
             Role::Redirect(redirect) => return self.answer_redirect(host, page, redirect, answer),
             _ => {}
         }
+        let version = self.version(host, page);
+        if version.gone {
+            let status = if page.is_multiple_of(2) { 404 } else { 410 };
+            return answer.plain(status, "text/html; charset=utf-8", NOT_FOUND);
+        }
         let mut scratch = std::mem::take(&mut answer.scratch);
         self.write_body(host, page, &mut scratch, &mut answer.body);
+        version.write(&mut answer.body);
         answer.scratch = scratch;
         answer.oddity = self.oddity(host, page);
         self.write_type(host, page, answer);
-        self.write_validators(host, page, request, answer);
+        self.write_validators(host, page, version, request, answer);
         if answer.status == 200 {
             self.encode(host, page, request, answer);
         }
@@ -180,17 +185,35 @@ impl Web {
         answer.header("Content-Type", media);
     }
 
-    fn write_validators(&self, host: u32, page: u32, request: &Request, answer: &mut Answer) {
-        let tag = mix(self.spec.seed, u64::from(host), u64::from(page), 0x50);
+    fn write_validators(
+        &self,
+        host: u32,
+        page: u32,
+        version: Version,
+        request: &Request,
+        answer: &mut Answer,
+    ) {
+        if self.lacks_validators(host, page) {
+            return;
+        }
+        let tag = mix(self.spec.seed, u64::from(host), u64::from(page), 0x50)
+            .wrapping_add(u64::from(version.number));
         answer.headers.extend_from_slice(b"ETag: \"");
         push_number(&mut answer.headers, tag);
         answer.headers.extend_from_slice(b"\"\r\n");
-        answer.header("Last-Modified", LAST_MODIFIED);
-        let same = request
+        let modified = version.last_modified();
+        answer.header("Last-Modified", &modified);
+        let by_tag = request
             .if_none_match
             .as_ref()
             .map(|t| t.trim_start_matches("W/").trim_matches('"') == tag.to_string());
-        if same.unwrap_or(request.if_modified_since) {
+        let by_date = || {
+            request
+                .if_modified_since
+                .as_ref()
+                .map(|since| *since == modified)
+        };
+        if by_tag.or_else(by_date).unwrap_or(false) {
             answer.status = 304;
             answer.body.clear();
         }

@@ -121,7 +121,7 @@ impl<S: Stream> Connection<S> {
             target: &request.target,
             alias,
             head: request.method == Method::Head,
-            conditional: request.if_none_match.is_some() || request.if_modified_since,
+            conditional: request.if_none_match.is_some() || request.if_modified_since.is_some(),
             pipelined,
         });
         self.requests += 1;

@@ -17,7 +17,7 @@ const INDEX: &str = "\
 /-/truth?scope=any|host&seed=URL&digests=true     what a perfect crawler fetches
 /-/verdict     both in a few figures: what was fetched of what there is, how fast, how politely
 /-/figures     counts so far, of healthy and of sick hosts
-/-/spec        the parameters of this Web
+/-/spec        the parameters of this Web         /-/generation?set=N   let pages change
 ";
 
 /// Answers a request that names no host of the Web. False: not ours either.
@@ -67,6 +67,12 @@ pub(crate) fn control(
         "/-/figures" => json(answer, &witness.figures()),
         "/-/verdict" => json(answer, &Verdict::of(web, witness)),
         "/-/spec" => json(answer, web.spec()),
+        "/-/generation" => {
+            if let Some(generation) = number("set").and_then(|n| n.try_into().ok()) {
+                web.set_generation(generation);
+            }
+            json(answer, &web.generation());
+        }
         "/-/truth" => {
             let mut truth_query = TruthQuery::default();
             if value("scope") == Some("host") {

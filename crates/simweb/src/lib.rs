@@ -17,8 +17,24 @@
 //! - `witness`: the record; `control`: asking for it from another process; `truth`: what should have happened; `verdict`: both
 //!   in a few figures
 //! - `run`: all of it for a person at a terminal
+//!
+//! # Example
+//!
+//! ```
+//! use portolan_simweb::{Server, Web, WebSpec};
+//! use std::sync::Arc;
+//!
+//! let spec = WebSpec { hosts: 3, pages_per_host: 5, ..WebSpec::default() };
+//! let web = Arc::new(Web::new(spec)?);
+//! let server = Server::start(web, "127.0.0.1:0".parse()?)?;
+//! // A crawler would be sent to the server here.
+//! let witness = server.shutdown();
+//! assert_eq!(witness.requests().len(), 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod answer;
+mod changes;
 mod connection;
 mod control;
 mod dns;
@@ -48,6 +64,7 @@ mod within;
 mod witness;
 mod words;
 
+pub use changes::ChangeSpec;
 pub use library::html_files;
 pub use oddity::{Fault, Oddity};
 pub use plan::Via;

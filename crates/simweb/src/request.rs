@@ -14,7 +14,7 @@ pub(crate) struct Request {
     pub(crate) user_agent: String,
     pub(crate) accept_encoding: String,
     pub(crate) if_none_match: Option<String>,
-    pub(crate) if_modified_since: bool,
+    pub(crate) if_modified_since: Option<String>,
     pub(crate) content_length: u64,
 }
 
@@ -94,7 +94,7 @@ fn read_header(request: &mut Request, name: &str, value: &str) {
     } else if is("if-none-match") {
         request.if_none_match = Some(value.to_owned());
     } else if is("if-modified-since") {
-        request.if_modified_since = true;
+        request.if_modified_since = Some(value.to_owned());
     } else if is("content-length") {
         request.content_length = value.parse().unwrap_or(u64::MAX);
     } else if is("transfer-encoding") {

@@ -1,5 +1,6 @@
 //! What a simulated Web is made of: plain data with a seed. Two equal specs give the same Web, byte for byte.
 
+use crate::changes::ChangeSpec;
 use crate::oddity::{Fault, Oddity};
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,7 @@ pub struct WebSpec {
     pub traps: TrapSpec,
     pub odd: OddSpec,
     pub sick: SickSpec,
+    pub changes: ChangeSpec,
 }
 
 /// Hosts beside the others that never get an answer out. No page links to them.
@@ -211,6 +213,7 @@ impl Default for WebSpec {
             traps: TrapSpec::default(),
             odd: OddSpec::default(),
             sick: SickSpec::default(),
+            changes: ChangeSpec::default(),
         }
     }
 }

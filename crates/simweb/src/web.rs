@@ -7,6 +7,7 @@ use crate::robots::RobotsKind;
 use crate::seed::{Draw, mix};
 use crate::spec::{SpecError, WebSpec};
 use crate::words::Words;
+use std::sync::atomic::AtomicU32;
 
 /// Pages of a folder, for paths like `/d3/p200.html`.
 const FOLDER_PAGES: u32 = 64;
@@ -26,6 +27,7 @@ pub struct Web {
     pub(crate) scheme: &'static str,
     /// `:8080` or nothing.
     pub(crate) port_part: String,
+    pub(crate) generation: AtomicU32,
 }
 
 /// What a request path stands for on a host.
@@ -57,6 +59,7 @@ impl Web {
             hosts,
             scheme: if spec.tls { "https" } else { "http" },
             port_part: spec.url_port.map(|p| format!(":{p}")).unwrap_or_default(),
+            generation: AtomicU32::new(0),
             spec,
         })
     }

@@ -180,11 +180,6 @@ impl ContentSeen {
         })
     }
 
-    /// A merge planned here could not be run; it may be planned again.
-    pub fn abandon_merge(&mut self) {
-        self.merging = false;
-    }
-
     /// Puts a merged run in the place of those it was made of.
     pub fn adopt(&mut self, merged: MergedRun) -> Result<(), ArchiveError> {
         self.merging = false;

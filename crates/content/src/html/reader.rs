@@ -140,13 +140,10 @@ impl Page {
 
     /// Notes how what follows is read, and whether it is the title.
     fn begin_content(&mut self, tag: Tag) -> Content {
-        let content = match tag {
-            Tag::Title | Tag::Textarea => Content::Rcdata,
-            Tag::Style | Tag::Xmp | Tag::Iframe | Tag::Noembed | Tag::Noframes => Content::Rawtext,
-            Tag::Script => Content::Script,
-            Tag::Plaintext => Content::Plaintext,
-            _ => return Content::Data,
-        };
+        let content = Content::of_element(tag);
+        if content == Content::Data {
+            return content;
+        }
         self.raw = tag;
         if tag == Tag::Title && self.title.is_none() && !self.contexts.is_inert() {
             self.title = Some(Vec::new());

@@ -24,6 +24,20 @@ pub enum Content {
     Cdata,
 }
 
+impl Content {
+    /// How what follows an HTML element's start tag is read.
+    #[inline(always)]
+    pub(super) fn of_element(tag: Tag) -> Content {
+        match tag {
+            Tag::Title | Tag::Textarea => Content::Rcdata,
+            Tag::Style | Tag::Xmp | Tag::Iframe | Tag::Noembed | Tag::Noframes => Content::Rawtext,
+            Tag::Script => Content::Script,
+            Tag::Plaintext => Content::Plaintext,
+            _ => Content::Data,
+        }
+    }
+}
+
 /// Who hears what the tokenizer finds.
 pub trait Visitor {
     /// A start tag. Acts only if `attributes` come to an end; otherwise the same tag is told of

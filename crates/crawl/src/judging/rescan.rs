@@ -159,7 +159,7 @@ impl<'s> Files<'s> {
         if let Some(path) = self.known.get(&number) {
             return Ok(path.clone());
         }
-        let path = warc_path(self.dir, &self.settings.archive.prefix, number)?;
+        let path = warc_path(self.dir, &self.settings.archive.file_prefix(), number)?;
         self.known.insert(number, path.clone());
         Ok(path)
     }

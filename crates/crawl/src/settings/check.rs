@@ -1,8 +1,10 @@
 //! What types cannot say of settings: values that would fetch nothing, never end, or be impolite.
 
+use portolan_archive::MAX_NODE_NUMBER;
+use portolan_model::Order;
 use portolan_net::{Network, ResolveRule, check_name_server};
 
-use super::{FrontierOrder, MAX_PARTITIONS, Settings, SettingsError};
+use super::{MAX_PARTITIONS, Settings, SettingsError};
 use crate::scope::Scope;
 
 /// RFC 9309: robots.txt is not believed for longer than a day. Asked for more often than this, it would
@@ -25,7 +27,7 @@ impl Settings {
         self.check_texts()?;
         self.check_patterns()?;
         self.check_access()?;
-        if self.frontier.order == FrontierOrder::Pagerank && self.frontier.ranks.is_empty() {
+        if self.frontier.order == Order::Pagerank && self.frontier.ranks.is_empty() {
             return wrong(
                 "frontier.ranks",
                 "must name a rank table for frontier.order = \"pagerank\"; 'portolan rank DIR --out FILE' writes one",
@@ -144,10 +146,22 @@ impl Settings {
             );
             return wrong("content.types", &what);
         }
-        match portolan_archive::check_prefix(&self.archive.prefix) {
-            Ok(()) => Ok(()),
-            Err(what) => wrong("archive.prefix", what),
+        self.check_archive()
+    }
+
+    fn check_archive(&self) -> Result<(), SettingsError> {
+        let archive = &self.archive;
+        if let Err(what) = portolan_archive::check_prefix(&archive.prefix) {
+            return wrong("archive.prefix", what);
         }
+        if let Err(what) = portolan_archive::check_node(&archive.node) {
+            return wrong("archive.node", what);
+        }
+        if archive.node_number > MAX_NODE_NUMBER {
+            let what = format!("must be at most {MAX_NODE_NUMBER}");
+            return wrong("archive.node_number", &what);
+        }
+        Ok(())
     }
 
     /// Texts with a form of their own: patterns, networks, addresses.
@@ -185,6 +199,12 @@ impl Settings {
                 "archive.prefix",
                 &self.archive.prefix,
                 &begun.archive.prefix,
+            ),
+            ("archive.node", &self.archive.node, &begun.archive.node),
+            (
+                "archive.node_number",
+                &self.archive.node_number.to_string(),
+                &begun.archive.node_number.to_string(),
             ),
             (
                 "registry.partitions",

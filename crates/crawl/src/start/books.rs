@@ -4,10 +4,12 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use portolan_archive::{ContentSeen, DurableEnd, WarcWriter, check_files, claim_archive};
+use portolan_archive::{
+    ContentSeen, DurableEnd, WarcWriter, check_files, claim_archive, file_prefix,
+};
 use portolan_model::{CanonicalUrl, Identities};
 use portolan_registry::{
-    Logs, Opened, Partition, Registry, RegistryError, RegistrySettings, Snapshot,
+    Journal, Opened, Partition, Registry, RegistryError, RegistrySettings, Snapshot,
 };
 
 use super::Checked;
@@ -25,6 +27,7 @@ use crate::politeness::Politeness;
 use crate::recovery::Recovered;
 use crate::retry::Retry;
 use crate::secret;
+use crate::session::{self, Beginning};
 
 /// What the crawl keeps, open, and how it was found.
 pub(crate) struct Books {
@@ -32,7 +35,7 @@ pub(crate) struct Books {
     pub(super) dir: PathBuf,
     pub(super) ids: Identities,
     pub(super) named: Named,
-    pub(super) logs: Logs,
+    pub(super) journal: Journal,
     pub(super) partitions: Vec<Partition>,
     /// When the registry was opened; tells this run from others.
     pub(super) run_ms: u64,
@@ -47,6 +50,10 @@ pub(crate) struct Books {
     pub(super) gate: Gate,
     /// Settings have changed: what is known is judged again.
     pub(super) judging: Option<Judging>,
+    /// A new session begins.
+    pub(super) beginning: Option<Beginning>,
+    /// The number of the session, and when it began.
+    pub(super) session: (u32, u64),
     /// What is to be asked for again, and what was known before this run.
     pub(super) retry: Option<(Retry, Snapshot)>,
 }
@@ -107,6 +114,16 @@ impl Checked {
             true => Judging::wanted(&dir, &self.plan.settings, &self.scope)?,
             false => None,
         };
+        let beginning = match resumed {
+            true => Beginning::wanted(
+                &dir,
+                &registry.partitions,
+                self.plan.new_session,
+                self.clock.now_ms(),
+            )?,
+            false => None,
+        };
+        let session = session::of(&registry.partitions, beginning.as_ref());
         // Nothing is remembered from here on.
         self.plan.this_run.apply(&mut self.plan.settings);
         let begun_before = registry.partitions.iter().any(|p| p.applied() > 0);
@@ -123,7 +140,7 @@ impl Checked {
             dir,
             ids,
             named,
-            logs: registry.logs,
+            journal: registry.journal,
             partitions: registry.partitions,
             run_ms: registry.opened_ms,
             roots,
@@ -134,6 +151,8 @@ impl Checked {
             pauses,
             gate,
             judging,
+            beginning,
+            session,
             retry,
             checked: self,
         })
@@ -176,11 +195,16 @@ impl Checked {
 
     fn open_archive(&self, dir: &Path, registry: &Opened) -> Result<Archive, CrawlError> {
         let files = &registry.archive_files;
-        let durable = files.last().map(|&(file, end)| DurableEnd { file, end });
+        let end = registry.archive_end;
+        let durable = end.map(|(file, end)| DurableEnd { file, end });
         if durable.is_none() || dir.join(ARCHIVE_DIR).is_dir() {
             claim_archive(dir, &directory::archive_id(registry.crawl_id))?;
         }
-        let faults = check_files(dir, &self.archive.prefix, files)?;
+        let faults = check_files(
+            dir,
+            &file_prefix(&self.archive.prefix, &self.archive.node),
+            files,
+        )?;
         let (warc, recovery) = WarcWriter::recover(
             dir,
             self.archive.clone(),

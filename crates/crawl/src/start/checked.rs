@@ -52,7 +52,7 @@ impl Checked {
         let cpu_before = process_cpu_seconds();
         let settings = &plan.settings;
         let clock = plan.outside.clock();
-        let canonicalizer = Canonicalizer::new(&assembly::canonical(settings));
+        let canonicalizer = Canonicalizer::new(&settings.urls);
         let seeds = parse_seeds(&canonicalizer, &plan.seeds)?;
         let open_files = machine::raise_open_files();
         let bounds = assembly::bounds(settings);

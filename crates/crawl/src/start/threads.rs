@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use portolan_archive::{ArchiveSettings, RecordBuilder};
 use portolan_model::{CanonicalUrl, Canonicalizer, LinkBatch, PartitionId};
-use portolan_registry::{Delivery, Entry, Partition};
+use portolan_registry::{Entry, Partition};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::Instant;
 
@@ -15,7 +15,7 @@ use super::Books;
 use crate::admission::Admission;
 use crate::assembly;
 use crate::budget::Budget;
-use crate::commit::{self, Archivist, DELIVERY_QUEUE, FINISHED_QUEUE, Finished};
+use crate::commit::{self, Archivist, FINISHED_QUEUE, Finished, Recorder};
 use crate::crawl::Crawl;
 use crate::error::CrawlError;
 use crate::hand::{Hand, Place};
@@ -30,7 +30,8 @@ use crate::page::Workbench;
 use crate::rate::Rate;
 use crate::recovery::Recovered;
 use crate::report::Report;
-use crate::shared::{LARGE_BODIES, ROOM_KIB, Shared, UNFOLDED_KIB, owner};
+use crate::routes::{Ends, Routes};
+use crate::shared::{LARGE_BODIES, ROOM_KIB, Shared, UNFOLDED_KIB};
 use crate::watch::{self, Watcher};
 use crate::worker::{self, Gauges, WorkerPlan};
 
@@ -38,8 +39,6 @@ use crate::worker::{self, Gauges, WorkerPlan};
 #[derive(Default)]
 struct Workers {
     hands: Vec<Hand<Vec<Partition>>>,
-    /// Where the archivist delivers what is theirs.
-    owners: Vec<mpsc::Sender<Delivery>>,
     gauges: Vec<Arc<Gauges>>,
 }
 
@@ -80,6 +79,7 @@ impl Books {
             .min(self.partitions.len())
             .max(1);
         let (neighbours, questions) = Neighbours::of(workers);
+        let (routes, ends) = Routes::deal(self.partitions.iter().map(Partition::id), workers);
         let shared = Arc::new(Shared {
             division: Arc::new(self.division),
             ranker: checked.ranker,
@@ -89,6 +89,7 @@ impl Books {
             gate: self.gate,
             pauses: self.pauses,
             neighbours,
+            routes,
             network: Network::default(),
             rate: Rate::new(checked.plan.settings.limits.bytes_per_s),
             run_ms: self.run_ms,
@@ -108,7 +109,9 @@ impl Books {
             closing: Notify::new(),
             outstanding: AtomicU64::new(0),
             folded: AtomicU64::new(0),
-            judging: AtomicBool::new(self.judging.is_some()),
+            judging: AtomicBool::new(self.judging.is_some() || self.beginning.is_some()),
+            session: self.session.0,
+            session_begun_ms: self.session.1,
             judged_before,
             failure: Mutex::new(None),
         });
@@ -118,10 +121,10 @@ impl Books {
             shared.admission(canonicalizer.clone()),
             &self.new_seeds,
         )?;
-        let judges = self.judging.is_some() || self.retry.is_some();
+        let judges = self.judging.is_some() || self.beginning.is_some() || self.retry.is_some();
         if judges && place == Place::Here {
             return Err(CrawlError::Input(
-                "a crawl in one thread goes on with the settings that it began with".to_owned(),
+                "a crawl in one thread goes on with the settings and the session that it began with".to_owned(),
             ));
         }
         if judges {
@@ -142,18 +145,15 @@ impl Books {
             outside: &outside,
             place,
         }
-        .begin_workers(self.partitions, questions)?;
+        .begin_workers(self.partitions, questions, ends)?;
         let builder =
             RecordBuilder::new(&checked.archive, outside.record_seed(shared.wall_ms(), 1))?;
         let archivist = Archivist {
             shared: Arc::clone(&shared),
-            warc: self.archive.warc,
-            seen: self.archive.seen,
-            builder,
-            logs: self.logs,
+            recorder: Recorder::new(self.archive.warc, self.archive.seen, builder, self.ids),
+            journal: self.journal,
             inbox,
             left_some: false,
-            owners: workers.owners,
         };
         let archivist = match place {
             Place::Threads => Hand::Thread(spawn("archivist", move || commit::run(archivist))?),
@@ -171,7 +171,7 @@ impl Books {
             let judge = (roots, admission, bench);
             let shared = Arc::clone(&shared);
             spawn("judge", move || {
-                judging::run(&shared, judge, self.judging, self.retry)
+                judging::run(&shared, judge, self.judging, self.beginning, self.retry)
             })?;
         }
         tracing::info!(
@@ -237,21 +237,22 @@ impl Outfit<'_> {
         &self,
         partitions: Vec<Partition>,
         questions: Vec<mpsc::Receiver<Question>>,
+        ends: Vec<Ends>,
     ) -> Result<Workers, CrawlError> {
         let count = questions.len();
         let mut owned: Vec<Vec<_>> = (0..count).map(|_| Vec::new()).collect();
         for partition in partitions {
-            owned[owner(partition.id(), count)].push(partition);
+            owned[self.shared.routes.owner(partition.id())].push(partition);
         }
         let mut workers = Workers::default();
-        for (number, (partitions, questions)) in owned.into_iter().zip(questions).enumerate() {
-            let (deliveries, inbox) = mpsc::channel(DELIVERY_QUEUE);
+        let outfits = owned.into_iter().zip(questions).zip(ends);
+        for (number, ((partitions, questions), ends)) in outfits.enumerate() {
             let gauges = Arc::new(Gauges::default());
             let plan = WorkerPlan {
                 shared: Arc::clone(self.shared),
                 partitions,
                 bench: self.workbench(number)?,
-                inbox,
+                ends,
                 questions,
                 pools: assembly::pool_sizes(&self.shared.settings, self.bounds, count),
                 max_idle: self.bounds.idle.div_ceil(count),
@@ -265,7 +266,6 @@ impl Outfit<'_> {
                 Place::Here => Hand::Task(tokio::task::spawn_local(worker::live(plan))),
             };
             workers.hands.push(hand);
-            workers.owners.push(deliveries);
             workers.gauges.push(gauges);
         }
         Ok(workers)

@@ -1,11 +1,14 @@
 //! Parameters that name a visitor or a campaign instead of a document: which ones, and cutting them
 //! out of a path segment or a query.
 
+use serde::{Deserialize, Serialize};
+
 use super::escape::{Met, QUERY};
 
 /// Which parameters are no part of a document's name. Plain data, set once for a crawl. Names
 /// count without regard to letter case; a name that ends in `*` stands for all that start with it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CanonicalSettings {
     /// Dropped from the query whatever their value.
     pub drop_parameters: Vec<String>,

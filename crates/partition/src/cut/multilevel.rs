@@ -1,8 +1,10 @@
 //! METIS: multi-constraint K-way cuts. Its numbers have 32 bits, so weights and costs are scaled to
 //! fit; what a cut is worth is measured elsewhere, with the true ones.
 
+#[cfg(feature = "metis")]
 use std::sync::Mutex;
 
+#[cfg(feature = "metis")]
 use metis::option::{NCuts, Seed};
 
 use super::balance::Balancer;
@@ -14,6 +16,7 @@ use crate::graph::WebGraph;
 
 /// METIS draws from the C library's `rand`, which all threads share: two cuts at once would disturb
 /// each other, and the same seed would no longer give the same cut.
+#[cfg(feature = "metis")]
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Sums within METIS stay below this, well within 31 bits.
@@ -194,6 +197,10 @@ fn cut_around(graph: &CutGraph, settings: &CutSettings, heavy: &[usize]) -> Resu
 }
 
 /// The graph in METIS's terms.
+#[cfg_attr(
+    not(feature = "metis"),
+    expect(dead_code, reason = "only METIS reads it")
+)]
 struct Prepared {
     starts: Vec<i32>,
     neighbours: Vec<i32>,
@@ -233,6 +240,7 @@ impl Prepared {
         })
     }
 
+    #[cfg(feature = "metis")]
     fn cut(&self, settings: &CutSettings, way: Way) -> Result<Vec<u16>> {
         let mut found = vec![0_i32; self.starts.len() - 1];
         let allowed = vec![1.0 + settings.tolerance as f32; self.constraints];
@@ -259,6 +267,14 @@ impl Prepared {
         // Below the number of parts, which is a u16.
         Ok(found.into_iter().map(|part| part as u16).collect())
     }
+
+    #[cfg(not(feature = "metis"))]
+    fn cut(&self, _: &CutSettings, _: Way) -> Result<Vec<u16>> {
+        Err(GraphError::Request(
+            "this program was built without METIS (feature `metis`), so it cuts no graphs"
+                .to_owned(),
+        ))
+    }
 }
 
 /// Which weights are to be balanced. A weight that is nowhere cannot be, METIS would divide by it; and
@@ -275,6 +291,7 @@ fn constraints(graph: &CutGraph) -> Vec<usize> {
     }
 }
 
+#[cfg(feature = "metis")]
 fn refused(what: &str) -> GraphError {
     GraphError::Request(format!("METIS refused the graph: {what}"))
 }

@@ -96,7 +96,7 @@ impl Ranker for RankTable {
     }
 
     fn class(&self, back_links: u32, score: u32) -> u8 {
-        Order::Given.class(back_links, score)
+        Order::Pagerank.class(back_links, score)
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod bv;
 mod metis;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod tsv;
 
@@ -10,6 +11,7 @@ use crate::graph::WebGraph;
 use crate::synthetic::SyntheticWeb;
 
 pub use self::metis::write_metis;
+#[cfg(feature = "parquet")]
 pub use self::parquet::write_parquet;
 pub use bv::write_bv;
 pub use tsv::write_tsv;

@@ -112,6 +112,7 @@ fn measure(
         this_run: RunLimits::default(),
         outside: Outside::default(),
         retry: None,
+        new_session: false,
     };
     let report = crawl::drive(plan, Display::new(arguments.json))?;
     Ok((report, server.verdict()?))

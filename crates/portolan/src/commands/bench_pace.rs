@@ -138,6 +138,7 @@ fn crawl(
         this_run: RunLimits::default(),
         outside: Outside::default(),
         retry: None,
+        new_session: false,
     };
     let crawl = Crawl::start(plan)?;
     let begun = Instant::now();

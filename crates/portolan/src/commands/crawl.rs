@@ -164,6 +164,12 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
     if resumed && arguments.out.is_none() {
         refuse_other_seeds(&dir, &seeds)?;
     }
+    if arguments.new_session && !resumed {
+        return Err(Failure::usage(format!(
+            "--new-session: {} holds no crawl to begin another session of; without it the first session starts there",
+            dir.display()
+        )));
+    }
     if seeds.is_empty() && !resumed {
         return Err(Failure::usage(if dir.exists() {
             format!(
@@ -192,6 +198,7 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
         },
         outside: Outside::default(),
         retry,
+        new_session: arguments.new_session,
     })
 }
 
@@ -274,6 +281,9 @@ fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
     }
     if let Some(connections) = arguments.connections {
         settings.limits.connections = connections;
+    }
+    if let Some(threads) = arguments.threads {
+        settings.limits.threads = threads;
     }
     add(&mut settings.dns.resolve, &arguments.resolve);
     if let Some(agent) = &arguments.user_agent {

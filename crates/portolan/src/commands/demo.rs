@@ -67,6 +67,7 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
             this_run: RunLimits::default(),
             outside: Outside::default(),
             retry: None,
+            new_session: false,
         },
         Display::new(false),
     )?;

@@ -53,6 +53,7 @@ fn refuse_what_is_for_crawls(crawl: &CrawlArguments) -> Result<(), Failure> {
         (crawl.time_limit.is_some(), "--time-limit"),
         (crawl.wait.is_some(), "--wait"),
         (crawl.retry_failed.is_some(), "--retry-failed"),
+        (crawl.new_session, "--new-session"),
         (crawl.connections.is_some(), "--connections"),
         (crawl.quiet, "--quiet"),
     ] {

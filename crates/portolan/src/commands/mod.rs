@@ -1,9 +1,11 @@
 //! One file for each command.
 
+mod augment;
 mod bench;
 mod bench_archive;
 mod bench_crawl;
 mod bench_extract;
+mod bench_freshness;
 mod bench_frontier;
 mod bench_graph;
 mod bench_pace;
@@ -15,6 +17,7 @@ mod check;
 mod config;
 mod crawl;
 mod demo;
+mod diff;
 mod export;
 mod fetch;
 mod graph;
@@ -27,6 +30,8 @@ mod partition;
 mod partition_compare;
 mod partition_modes;
 mod rank;
+mod sessions;
+mod side_by_side;
 mod simulate;
 mod simweb;
 mod status;
@@ -48,11 +53,14 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Crawl(arguments) => crawl::run(arguments),
         Command::Fetch(arguments) => fetch::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
+        Command::Sessions(arguments) => sessions::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
         Command::Urls(arguments) => urls::run(&arguments),
         Command::Why(arguments) => why::run(&arguments),
         Command::Links(arguments) => links::run(&arguments),
         Command::Warc(command) => warc::run(command),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Augment(arguments) => augment::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Completions(arguments) => manual::completions(&arguments),
         Command::Man(arguments) => manual::man(&arguments),

@@ -26,6 +26,12 @@ pub(crate) struct UrlRow {
     pub(crate) duplicate: Option<bool>,
     /// Whose URL it is, where the crawl is divided.
     pub(crate) partition: u16,
+    /// The session of the last visit, and what sessions have found so far.
+    pub(crate) session: Option<u32>,
+    pub(crate) checks: Option<u32>,
+    pub(crate) changes: Option<u32>,
+    pub(crate) changed_ms: Option<u64>,
+    pub(crate) gone_ms: Option<u64>,
 }
 
 /// A cell of a table.
@@ -46,7 +52,7 @@ pub(crate) enum Kind {
 }
 
 /// Name, kind and whether there may be nothing.
-pub(crate) const COLUMNS: [(&str, Kind, bool); 16] = [
+pub(crate) const COLUMNS: [(&str, Kind, bool); 21] = [
     ("url", Kind::Text, false),
     ("state", Kind::Text, false),
     ("reason", Kind::Text, true),
@@ -63,6 +69,11 @@ pub(crate) const COLUMNS: [(&str, Kind, bool); 16] = [
     ("body_bytes", Kind::Number, true),
     ("duplicate", Kind::Flag, true),
     ("partition", Kind::Number, false),
+    ("session", Kind::Number, true),
+    ("checks", Kind::Number, true),
+    ("changes", Kind::Number, true),
+    ("changed_ms", Kind::Number, true),
+    ("gone_ms", Kind::Number, true),
 ];
 
 impl UrlRow {
@@ -85,6 +96,12 @@ impl UrlRow {
             row.wire_bytes = Some(visit.wire_bytes);
             row.body_bytes = Some(visit.body_bytes);
             row.duplicate = Some(visit.duplicate_of.is_some());
+            let history = visit.history;
+            row.session = Some(history.session);
+            row.checks = Some(history.checks);
+            row.changes = Some(history.changes);
+            row.changed_ms = Some(history.changed_ms).filter(|&ms| ms > 0);
+            row.gone_ms = Some(history.gone_ms).filter(|&ms| ms > 0);
             row.mime = text(visit.mime);
             row.title = text(visit.title);
             row.charset = text(visit.charset);
@@ -117,6 +134,11 @@ impl UrlRow {
             number(self.body_bytes),
             self.duplicate.map_or(Cell::Nothing, Cell::Flag),
             number(Some(self.partition)),
+            number(self.session),
+            number(self.checks),
+            number(self.changes),
+            number(self.changed_ms),
+            number(self.gone_ms),
         ]
     }
 }

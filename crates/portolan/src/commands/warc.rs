@@ -94,7 +94,8 @@ fn verify_all(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
 fn compare_with_log(dir: &Path) -> Result<Vec<(PathBuf, String)>, Failure> {
     let settings = Crawl::saved_settings(dir)?;
     let logged = inspect::open(dir)?.stats().archive_files;
-    let faults = check_files(dir, &settings.archive.prefix, &logged).map_err(Failure::failed)?;
+    let faults =
+        check_files(dir, &settings.archive.file_prefix(), &logged).map_err(Failure::failed)?;
     let mut found: Vec<_> = faults.iter().map(|f| (f.path.clone(), f.what())).collect();
     if Crawl::has_ended(dir) {
         let merged = check_merged_index(dir).map_err(Failure::failed)?;

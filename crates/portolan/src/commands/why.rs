@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use portolan_archive::warc_path;
 use portolan_crawl::report::{bytes, counted, date, thousands};
 use portolan_crawl::{Crawl, Settings};
-use portolan_model::{Clock, Outcome, Pulse, SystemClock, Visit};
+use portolan_model::{Clock, History, Outcome, Pulse, SystemClock, Visit};
 use portolan_registry::{QueuePosition, Snapshot, State, UrlRecord};
 use serde_json::json;
 
@@ -75,7 +75,7 @@ fn archived_in(dir: &Path, visit: Option<&Visit>) -> Result<Option<(PathBuf, u64
     let Some(at) = visit.and_then(|visit| visit.archive) else {
         return Ok(None);
     };
-    let prefix = Crawl::saved_settings(dir)?.archive.prefix;
+    let prefix = Crawl::saved_settings(dir)?.archive.file_prefix();
     let path = warc_path(dir, &prefix, at.file).map_err(Failure::failed)?;
     Ok(path.map(|path| (path, at.offset)))
 }
@@ -157,6 +157,30 @@ fn tell_trouble(out: &mut impl Write, pulse: &Pulse) -> std::io::Result<()> {
     )
 }
 
+/// What sessions have found, if there was more than one check, or the page is gone.
+fn tell_history(out: &mut impl Write, history: &History) -> std::io::Result<()> {
+    if history.checks > 1 {
+        let changed = match history.changed_ms {
+            0 => "it has never changed".to_owned(),
+            at_ms => format!(
+                "{}, the last one seen {}",
+                counted(history.changes.into(), "change"),
+                date(at_ms)
+            ),
+        };
+        let checks = counted(history.checks.into(), "check");
+        writeln!(
+            out,
+            "  {checks} up to session {}: {changed}.",
+            history.session
+        )?;
+    }
+    if history.gone_ms > 0 {
+        writeln!(out, "  Gone since {}.", date(history.gone_ms))?;
+    }
+    Ok(())
+}
+
 struct Story {
     record: UrlRecord,
     visit: Option<Visit>,
@@ -204,6 +228,11 @@ impl Story {
             "truncated": visit.and_then(|v| v.truncated).map(|t| t.name()),
             "copy_of": self.copy_of,
             "redirects_to": self.redirects_to,
+            "session": visit.map(|v| v.history.session),
+            "checks": visit.map(|v| v.history.checks),
+            "changes": visit.map(|v| v.history.changes),
+            "changed_ms": visit.map(|v| v.history.changed_ms).filter(|&ms| ms > 0),
+            "gone_ms": visit.map(|v| v.history.gone_ms).filter(|&ms| ms > 0),
             "warc_file": self.warc_name(),
             "warc_offset": self.warc.as_ref().map(|(_, offset)| offset),
         })
@@ -250,6 +279,7 @@ impl Story {
         }
         if let Some(visit) = &self.visit {
             self.tell_visit(out, visit)?;
+            tell_history(out, &visit.history)?;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 pub struct Small {
     server: Fixed,
     asked: Arc<Mutex<Vec<String>>>,
+    pages: Arc<Mutex<BTreeMap<String, String>>>,
     dir: TempDir,
 }
 
@@ -22,11 +23,13 @@ impl Small {
             .iter()
             .map(|(url, body)| ((*url).to_owned(), (*body).to_owned()))
             .collect();
+        let pages = Arc::new(Mutex::new(pages));
+        let served = Arc::clone(&pages);
         let asked = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&asked);
         let server = serve_hosts(move |host, path| {
             let url = format!("{host}{path}");
-            let answer = match pages.get(&url) {
+            let answer = match served.lock().expect("no panic").get(&url) {
                 Some(answer) if answer.starts_with("HTTP/") => answer.clone(),
                 Some(body) => page(body),
                 None => "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -38,8 +41,18 @@ impl Small {
         Small {
             server,
             asked,
+            pages,
             dir: TempDir::new().expect("a directory"),
         }
+    }
+
+    /// From now on this is at `url`; `None` is nothing.
+    pub fn change(&self, url: &str, body: Option<&str>) {
+        let mut pages = self.pages.lock().expect("no panic");
+        match body {
+            Some(body) => pages.insert(url.to_owned(), body.to_owned()),
+            None => pages.remove(url),
+        };
     }
 
     pub fn out(&self) -> PathBuf {

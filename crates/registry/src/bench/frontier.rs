@@ -141,7 +141,7 @@ fn fill(opened: &mut Opened, hosts: u64, urls_per_host: u64) -> Result<()> {
         batch.push((at, Entry::Links { source, links }));
         urls += urls_per_host;
         if urls >= COMMIT_URLS || host + 1 == hosts {
-            for delivery in opened.logs.commit(std::mem::take(&mut batch))? {
+            for delivery in opened.journal.commit(std::mem::take(&mut batch))? {
                 opened.partitions[usize::from(delivery.partition.0)]
                     .apply(delivery.seq, &delivery.entry)?;
             }
@@ -151,7 +151,6 @@ fn fill(opened: &mut Opened, hosts: u64, urls_per_host: u64) -> Result<()> {
             urls = 0;
         }
     }
-    opened.logs.sync()?;
     for partition in &mut opened.partitions {
         partition.flush()?;
     }
@@ -177,7 +176,7 @@ fn visit(opened: &mut Opened, urls: u64) -> Result<u64> {
             now_ms += DELAY_MS;
         }
         if batch.len() >= COMMIT_VISITS || none_is_due || visited >= urls {
-            for delivery in opened.logs.commit(std::mem::take(&mut batch))? {
+            for delivery in opened.journal.commit(std::mem::take(&mut batch))? {
                 opened.partitions[usize::from(delivery.partition.0)]
                     .apply(delivery.seq, &delivery.entry)?;
             }
@@ -186,6 +185,5 @@ fn visit(opened: &mut Opened, urls: u64) -> Result<u64> {
             }
         }
     }
-    opened.logs.sync()?;
     Ok(now_ms)
 }

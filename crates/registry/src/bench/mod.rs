@@ -201,7 +201,7 @@ impl Feed {
         // As owners get them: each its own, in order.
         let mut by_owner: Vec<Vec<Delivery>> = Vec::new();
         by_owner.resize_with(opened.partitions.len(), Vec::new);
-        for delivery in opened.logs.commit(batch)? {
+        for delivery in opened.journal.commit(batch)? {
             by_owner[usize::from(delivery.partition.0)].push(delivery);
         }
         for (waiting, mine) in self.waiting.iter_mut().zip(by_owner) {
@@ -305,11 +305,10 @@ pub fn take_turn(partition: &mut Partition, now_ms: u64) -> Result<Option<Entry>
 }
 
 fn flush(opened: &mut Opened) -> Result<()> {
-    opened.logs.sync()?;
     for partition in &mut opened.partitions {
         partition.flush()?;
     }
-    opened.logs.sync()
+    opened.journal.trim()
 }
 
 fn measure(dir: &Path, opened: &Opened, observations: u64) -> Result<Row> {

@@ -14,7 +14,6 @@ mod table;
 
 pub(crate) use append::AppendFile;
 pub(crate) use cursor::Cursor;
-pub(crate) use kept::Permit;
 pub(crate) use merge::{Combining, MemorySource, MergeInput, Merged, number_of};
 pub(crate) use pieces::{Scan, put_piece, read_piece};
 pub(crate) use runs::{Kind, Run, Runs, RunsPlan, RunsWritten, look_up};

@@ -1,5 +1,6 @@
 //! What a partition's log is made of, and its bytes.
 
+use crate::log::stream::Origin;
 use crate::log::visit_codec::{put_position, put_visit, read_position, read_visit};
 use crate::wire::{Reader, put_bytes, put_u64, put_varint};
 use portolan_model::{
@@ -9,11 +10,15 @@ use portolan_model::{
 
 /// One step of a partition's history. The state of a partition is a function of these alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every entry is a visit, and a box would cost an allocation a page"
+)]
 pub enum Entry {
     /// Seeds (`source` is `None`), or links forwarded from another partition's visit: folded
-    /// exactly once by (source partition, source sequence number).
+    /// exactly once, in the order of the stream that they come by.
     Links {
-        source: Option<(PartitionId, u64)>,
+        source: Option<Origin>,
         links: LinkBatch,
     },
     /// One request and what came of it, with its links for this partition, those for others, and
@@ -23,7 +28,7 @@ pub enum Entry {
         visit: Visit,
         pulse: Pulse,
         links: LinkBatch,
-        /// Emptied by `Logs::commit` once they are in their own logs.
+        /// Emptied by `Journal::commit`, which makes entries of their destinations of them.
         forwards: Vec<(PartitionId, LinkBatch)>,
         targets: Vec<DocId>,
     },
@@ -36,7 +41,7 @@ pub enum Entry {
         /// Where the answer that told them is archived.
         archive: Option<ArchivePosition>,
         links: LinkBatch,
-        /// Emptied by `Logs::commit` once they are in their own logs.
+        /// Emptied by `Journal::commit`, which makes entries of their destinations of them.
         forwards: Vec<(PartitionId, LinkBatch)>,
     },
     /// URLs that failed or were excluded become due again, as if they had never been tried. URLs
@@ -47,6 +52,51 @@ pub enum Entry {
     /// links of an archived page that was read again: what is unknown becomes known, an access condition is lifted
     /// where they lift it, and nothing else changes. Either way it may be folded twice, and no link counts twice.
     Judged { links: LinkBatch },
+    /// A new session begins, unless it has begun already, and these URLs are due in it. A URL that was visited in it, or
+    /// is due, or is unknown, is left as it is: so it may be folded twice, and no URL is due twice in a session.
+    Session {
+        number: u32,
+        begun_ms: u64,
+        urls: Vec<Renewed>,
+    },
+}
+
+/// A URL that is due again in a new session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Renewed {
+    pub url: String,
+    pub was: Was,
+}
+
+/// What a URL was counted as before the new session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Was {
+    pub document: bool,
+    pub sitemap: bool,
+    pub duplicate: bool,
+}
+
+impl Was {
+    /// As the visit counts it.
+    pub fn of(visit: &Visit) -> Self {
+        Self {
+            document: visit.is_document(),
+            sitemap: visit.is_source(),
+            duplicate: visit.duplicate_of.is_some(),
+        }
+    }
+
+    fn bits(self) -> u8 {
+        u8::from(self.document) | u8::from(self.sitemap) << 1 | u8::from(self.duplicate) << 2
+    }
+
+    fn from_bits(bits: u8) -> Option<Self> {
+        (bits < 8).then_some(Self {
+            document: bits & 1 != 0,
+            sitemap: bits & 2 != 0,
+            duplicate: bits & 4 != 0,
+        })
+    }
 }
 
 const LINKS: u8 = 1;
@@ -54,6 +104,7 @@ const VISIT: u8 = 2;
 const HOST: u8 = 3;
 const AGAIN: u8 = 4;
 const JUDGED: u8 = 5;
+const SESSION: u8 = 6;
 
 /// What an entry without links has.
 static NO_LINKS: std::sync::LazyLock<LinkBatch> = std::sync::LazyLock::new(LinkBatch::default);
@@ -66,7 +117,7 @@ impl Entry {
             | Entry::Visit { links, .. }
             | Entry::Host { links, .. }
             | Entry::Judged { links } => links,
-            Entry::Again { .. } => &NO_LINKS,
+            Entry::Again { .. } | Entry::Session { .. } => &NO_LINKS,
         }
     }
 
@@ -76,7 +127,10 @@ impl Entry {
             Entry::Visit { forwards, .. } | Entry::Host { forwards, .. } => {
                 std::mem::take(forwards)
             }
-            Entry::Links { .. } | Entry::Again { .. } | Entry::Judged { .. } => Vec::new(),
+            Entry::Links { .. }
+            | Entry::Again { .. }
+            | Entry::Judged { .. }
+            | Entry::Session { .. } => Vec::new(),
         }
     }
 
@@ -100,6 +154,12 @@ impl Entry {
                 64 + host.len() + rules + links.bytes()
             }
             Entry::Again { urls } => urls.iter().map(|url| 8 + url.len()).sum(),
+            Entry::Session { urls, .. } => {
+                16 + urls
+                    .iter()
+                    .map(|renewed| 8 + renewed.url.len())
+                    .sum::<usize>()
+            }
         };
         bytes as u64
     }
@@ -108,7 +168,10 @@ impl Entry {
     pub fn ram_bytes(&self) -> u64 {
         let forwards: &[(PartitionId, LinkBatch)] = match self {
             Entry::Visit { forwards, .. } | Entry::Host { forwards, .. } => forwards,
-            Entry::Links { .. } | Entry::Again { .. } | Entry::Judged { .. } => &[],
+            Entry::Links { .. }
+            | Entry::Again { .. }
+            | Entry::Judged { .. }
+            | Entry::Session { .. } => &[],
         };
         let forwards = forwards.iter().map(|(_, links)| links.ram_bytes());
         let docs = self.links().ram_bytes() - self.links().bytes();
@@ -121,10 +184,9 @@ impl Entry {
                 out.push(LINKS);
                 match source {
                     None => out.push(0),
-                    Some((partition, seq)) => {
+                    Some(origin) => {
                         out.push(1);
-                        put_varint(out, u64::from(partition.0));
-                        put_varint(out, *seq);
+                        put_origin(out, origin);
                     }
                 }
                 put_batch(out, links);
@@ -139,7 +201,7 @@ impl Entry {
             } => {
                 out.push(VISIT);
                 put_bytes(out, url.as_bytes());
-                put_visit(out, visit);
+                put_visit(out, visit, visit.history.links_at);
                 put_pulse(out, pulse);
                 put_batch(out, links);
                 put_forwards(out, forwards);
@@ -181,6 +243,20 @@ impl Entry {
                 out.push(JUDGED);
                 put_batch(out, links);
             }
+            Entry::Session {
+                number,
+                begun_ms,
+                urls,
+            } => {
+                out.push(SESSION);
+                put_varint(out, u64::from(*number));
+                put_varint(out, *begun_ms);
+                put_varint(out, urls.len() as u64);
+                for renewed in urls {
+                    out.push(renewed.was.bits());
+                    put_bytes(out, renewed.url.as_bytes());
+                }
+            }
         }
     }
 
@@ -191,7 +267,7 @@ impl Entry {
             LINKS => Entry::Links {
                 source: match reader.byte()? {
                     0 => None,
-                    1 => Some((PartitionId(reader.narrow()?), reader.varint()?)),
+                    1 => Some(read_origin(reader)?),
                     _ => return None,
                 },
                 links: read_batch(reader)?,
@@ -234,10 +310,41 @@ impl Entry {
             JUDGED => Entry::Judged {
                 links: read_batch(reader)?,
             },
+            SESSION => Entry::Session {
+                number: reader.narrow()?,
+                begun_ms: reader.varint()?,
+                urls: {
+                    let count: usize = reader.narrow()?;
+                    (0..count)
+                        .map(|_| {
+                            Some(Renewed {
+                                was: Was::from_bits(reader.byte()?)?,
+                                url: reader.string()?,
+                            })
+                        })
+                        .collect::<Option<_>>()?
+                },
+            },
             _ => return None,
         };
         reader.is_empty().then_some(entry)
     }
+}
+
+fn put_origin(out: &mut Vec<u8>, origin: &Origin) {
+    put_varint(out, u64::from(origin.source.0));
+    put_varint(out, origin.number);
+    put_varint(out, origin.number.wrapping_sub(origin.predecessor));
+}
+
+fn read_origin(reader: &mut Reader<'_>) -> Option<Origin> {
+    let (source, number) = (PartitionId(reader.narrow()?), reader.varint()?);
+    let predecessor = number.checked_sub(reader.varint()?)?;
+    Some(Origin {
+        source,
+        number,
+        predecessor,
+    })
 }
 
 fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {

@@ -1,15 +1,24 @@
 //! The only way into a partition: entries in order, durable before they are folded. Not what they
-//! come to; that is the partition's fold.
+//! come to; that is the partition's fold. One journal holds the entries of all partitions.
 
 mod entry;
-mod logs;
+mod exchange;
+mod frame;
+mod journal;
+mod reader;
 mod segment;
+mod stream;
+#[cfg(test)]
+mod tests;
 mod visit_codec;
 
-pub use entry::Entry;
-pub use logs::{Delivery, Logs};
+pub use entry::{Entry, Renewed, Was};
+pub use journal::{Delivery, Journal};
+pub use stream::{Arrival, Ask, Heard, Inbox, Origin, Received};
 
 pub(crate) use entry::{put_pulse, put_robots, read_pulse, read_robots};
-pub(crate) use logs::{Durable, one_per_destination};
-pub(crate) use segment::{LogEnd, LogReader, MAX_PAYLOAD_BYTES, cut_short, list_segments};
+pub(crate) use frame::MAX_PAYLOAD_BYTES;
+pub(crate) use journal::{Durable, JournalPlan};
+pub(crate) use reader::{Commit, JournalEnd, JournalReader};
+pub(crate) use segment::{Positions, list_segments};
 pub(crate) use visit_codec::{put_visit, read_visit};

@@ -1,22 +1,19 @@
-//! Log segments on disk: frames of length, checksum, sequence number and payload. A torn tail is
-//! told from a damaged frame by what later frames say had been synced before them.
+//! The journal's files: frames one after the other. A torn tail is told from a damaged frame by what later frames say
+//! had been synced before them.
 
 use crate::error::{At, RegistryError, Result};
-use crate::log::Entry;
+use crate::log::frame::{HEAD_BYTES, Head, Tag, payload_bytes, read_head, synced_before};
+use crate::wire::{Reader, put_varint};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Length, checksum, sequence number, bytes of this segment that were synced before.
-pub(crate) const FRAME_HEADER_BYTES: usize = 20;
-/// No entry is larger; a longer length is damage.
-pub(crate) const MAX_PAYLOAD_BYTES: usize = 256 << 20;
-
-pub(crate) fn segment_path(dir: &Path, first_seq: u64) -> PathBuf {
-    dir.join(format!("{first_seq:020}.log"))
+pub(crate) fn segment_path(dir: &Path, first: u64) -> PathBuf {
+    dir.join(format!("{first:020}.log"))
 }
 
-/// The segments of a log: first sequence number and path, in order.
+/// The segments of a journal: the number of the first frame and the path, in order.
 pub(crate) fn list_segments(dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let mut segments = Vec::new();
     for item in fs::read_dir(dir).at(dir)? {
@@ -34,142 +31,73 @@ pub(crate) fn list_segments(dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
     Ok(segments)
 }
 
-pub(crate) fn put_frame(out: &mut Vec<u8>, seq: u64, synced: u64, entry: &Entry) {
-    let start = out.len();
-    out.extend_from_slice(&[0; FRAME_HEADER_BYTES]);
-    entry.encode(out);
-    let length = (out.len() - start - FRAME_HEADER_BYTES) as u32;
-    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
-    out[start + 8..start + 16].copy_from_slice(&seq.to_le_bytes());
-    out[start + 16..start + 20].copy_from_slice(&(synced as u32).to_le_bytes());
-    let crc = crc32fast::hash(&out[start + 8..]);
-    out[start + 4..start + 8].copy_from_slice(&crc.to_le_bytes());
-}
+/// The last entry of each partition at some place of the journal; 0 for a partition that has none.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Positions(BTreeMap<u16, u64>);
 
-/// Reads one partition's log from a position on.
-pub(crate) struct LogReader {
-    segments: std::vec::IntoIter<(u64, PathBuf)>,
-    current: Option<SegmentReader>,
-    /// The next sequence number that is wanted.
-    next_seq: u64,
-    end: LogEnd,
-}
-
-/// Where the whole frames of a log end.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LogEnd {
-    /// The last segment and the length of its whole frames; `None` for a log without segments.
-    pub(crate) segment: Option<(PathBuf, u64)>,
-    /// The last entry; 0 for none.
-    pub(crate) seq: u64,
-    /// Bytes behind the last whole frame: what a crash cut off.
-    pub(crate) torn_bytes: u64,
-}
-
-impl LogReader {
-    /// Entries after `after_seq`. Earlier ones in the same segment are passed over.
-    pub(crate) fn open(dir: &Path, after_seq: u64) -> Result<Self> {
-        let mut segments = list_segments(dir)?;
-        if segments.is_empty() && after_seq > 0 {
-            return Err(RegistryError::corrupt(dir, 0, cut_short(0, after_seq)));
-        }
-        let start = segments
-            .partition_point(|(first, _)| *first <= after_seq + 1)
-            .saturating_sub(1);
-        if let Some((first, path)) = segments.get(start)
-            && *first > after_seq + 1
-        {
-            return Err(RegistryError::corrupt(
-                path,
-                0,
-                format!("entries from {} to {first} are missing", after_seq + 1),
-            ));
-        }
-        Ok(Self {
-            segments: segments.split_off(start).into_iter(),
-            current: None,
-            next_seq: after_seq + 1,
-            end: LogEnd {
-                segment: None,
-                seq: after_seq,
-                torn_bytes: 0,
-            },
-        })
+impl Positions {
+    pub(crate) fn of(&self, partition: u16) -> u64 {
+        self.0.get(&partition).copied().unwrap_or(0)
     }
 
-    /// The next entry; `None` at the end of the log's whole frames.
-    pub(crate) fn next(&mut self) -> Result<Option<(u64, Entry)>> {
-        loop {
-            if self.current.is_none() {
-                let Some((first, path)) = self.segments.next() else {
-                    return Ok(None);
-                };
-                let last = self.segments.as_slice().is_empty();
-                self.current = Some(SegmentReader::open(path, first, last)?);
-            }
-            let Some(reader) = self.current.as_mut() else {
-                continue;
-            };
-            match reader.next()? {
-                None => {
-                    // A checkpoint is committed only after the entries that it holds.
-                    let last = reader.next_seq - 1;
-                    if reader.last_segment && last < self.end.seq {
-                        let what = cut_short(last, self.end.seq);
-                        return Err(RegistryError::corrupt(&reader.path, reader.offset, what));
-                    }
-                    self.end.segment = Some((reader.path.clone(), reader.offset));
-                    self.end.torn_bytes = reader.file_bytes - reader.offset;
-                    self.current = None;
-                }
-                Some((seq, _)) if seq < self.next_seq => {}
-                Some((seq, payload)) => {
-                    if seq != self.next_seq {
-                        return Err(RegistryError::corrupt(
-                            &reader.path,
-                            reader.offset,
-                            format!("entry {seq} stands where {} belongs", self.next_seq),
-                        ));
-                    }
-                    let entry = Entry::decode(payload).ok_or_else(|| {
-                        RegistryError::corrupt(
-                            &reader.path,
-                            reader.offset,
-                            format!("entry {seq} cannot be read"),
-                        )
-                    })?;
-                    self.next_seq += 1;
-                    self.end.seq = seq;
-                    return Ok(Some((seq, entry)));
-                }
-            }
+    pub(crate) fn set(&mut self, partition: u16, seq: u64) {
+        self.0.insert(partition, seq);
+    }
+
+    /// Is each of these partitions as far as `other` says, or further?
+    pub(crate) fn reach(&self, other: &Positions) -> bool {
+        self.0.iter().all(|(&id, &seq)| seq >= other.of(id))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        self.0.iter().map(|(&id, &seq)| (id, seq))
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.0.len() as u64);
+        for (id, seq) in self.iter() {
+            put_varint(out, u64::from(id));
+            put_varint(out, seq);
         }
     }
 
-    /// Valid once `next` has returned `None`.
-    pub(crate) fn end(self) -> LogEnd {
-        self.end
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let reader = &mut Reader::new(bytes);
+        let count: usize = reader.narrow()?;
+        let read = |_| Some((reader.narrow()?, reader.varint()?));
+        let positions = (0..count).map(read).collect::<Option<_>>()?;
+        reader.is_empty().then_some(Self(positions))
     }
 }
 
-/// What to say of a log that is shorter than it once was.
-pub(crate) fn cut_short(last: u64, known: u64) -> String {
-    format!("the log ends with entry {last}, but entry {known} was in it: its end is missing")
+impl FromIterator<(u16, u64)> for Positions {
+    fn from_iter<I: IntoIterator<Item = (u16, u64)>>(positions: I) -> Self {
+        Self(positions.into_iter().collect())
+    }
 }
 
-struct SegmentReader {
-    path: PathBuf,
+/// What a segment's first frame says; `None` if there is no sound one.
+pub(crate) fn positions_before(first: u64, path: &Path) -> Result<Option<Positions>> {
+    let mut segment = SegmentReader::open(path.to_path_buf(), first, true)?;
+    let sound = segment.frame()?.filter(|head| head.tag == Tag::Positions);
+    Ok(sound.and_then(|_| Positions::decode(&segment.payload)))
+}
+
+/// Reads one segment, frame by frame.
+pub(crate) struct SegmentReader {
+    pub(crate) path: PathBuf,
     file: BufReader<File>,
-    file_bytes: u64,
+    pub(crate) file_bytes: u64,
     /// Start of the next frame.
-    offset: u64,
-    next_seq: u64,
-    last_segment: bool,
-    payload: Vec<u8>,
+    pub(crate) offset: u64,
+    pub(crate) next_number: u64,
+    pub(crate) is_last: bool,
+    /// Of the frame that was read last.
+    pub(crate) payload: Vec<u8>,
 }
 
 impl SegmentReader {
-    fn open(path: PathBuf, first_seq: u64, last_segment: bool) -> Result<Self> {
+    pub(crate) fn open(path: PathBuf, first: u64, is_last: bool) -> Result<Self> {
         let file = File::open(&path).at(&path)?;
         let file_bytes = file.metadata().at(&path)?.len();
         Ok(Self {
@@ -177,87 +105,73 @@ impl SegmentReader {
             path,
             file_bytes,
             offset: 0,
-            next_seq: first_seq,
-            last_segment,
+            next_number: first,
+            is_last,
             payload: Vec::new(),
         })
     }
 
-    fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
+    /// The next frame; `None` at the end of the whole ones. An error if what follows them was whole once.
+    pub(crate) fn next(&mut self) -> Result<Option<Head>> {
         if self.offset == self.file_bytes {
             return Ok(None);
         }
-        match self.frame()? {
-            Some(length) => {
-                self.offset += (FRAME_HEADER_BYTES + length) as u64;
-                self.next_seq += 1;
-                Ok(Some((self.next_seq - 1, &self.payload[12..])))
-            }
-            None => {
-                self.judge_bad_frame()?;
-                Ok(None)
-            }
-        }
+        let Some(head) = self.frame()? else {
+            self.judge_bad_frame()?;
+            return Ok(None);
+        };
+        self.offset += (HEAD_BYTES + self.payload.len()) as u64;
+        self.next_number += 1;
+        Ok(Some(head))
     }
 
-    /// Reads the frame at `offset`; `None` if there is no whole and sound one.
-    fn frame(&mut self) -> Result<Option<usize>> {
+    /// The frame at `offset`; `None` if there is no whole and sound one.
+    fn frame(&mut self) -> Result<Option<Head>> {
         let left = self.file_bytes - self.offset;
-        if left < FRAME_HEADER_BYTES as u64 {
+        if left < HEAD_BYTES as u64 {
             return Ok(None);
         }
-        let mut word = [0; 8];
-        self.file.read_exact(&mut word).at(&self.path)?;
-        let length = u32::from_le_bytes([word[0], word[1], word[2], word[3]]) as usize;
-        let crc = u32::from_le_bytes([word[4], word[5], word[6], word[7]]);
-        if length > MAX_PAYLOAD_BYTES || left < (FRAME_HEADER_BYTES + length) as u64 {
+        let mut head = [0; HEAD_BYTES];
+        self.file.read_exact(&mut head).at(&self.path)?;
+        let Some(length) = payload_bytes(&head) else {
+            return Ok(None);
+        };
+        if left < (HEAD_BYTES + length) as u64 {
             return Ok(None);
         }
-        self.payload.resize(length + 12, 0);
+        self.payload.resize(length, 0);
         self.file.read_exact(&mut self.payload).at(&self.path)?;
-        let seq = self.payload[..8].try_into().map_or(0, u64::from_le_bytes);
-        Ok((crc32fast::hash(&self.payload) == crc && seq == self.next_seq).then_some(length))
+        let head = read_head(&head, &self.payload);
+        Ok(head.filter(|head| head.number == self.next_number))
     }
 
     /// A bad frame is a torn tail unless it was synced once: a later segment says so, or a later
     /// sound frame of this one.
     fn judge_bad_frame(&mut self) -> Result<()> {
-        let damaged = RegistryError::corrupt(
-            &self.path,
-            self.offset,
-            format!("entry {} has a bad checksum or length", self.next_seq),
-        );
-        if !self.last_segment {
+        let damaged = self.damaged(format!(
+            "frame {} has a bad checksum or length",
+            self.next_number
+        ));
+        if !self.is_last {
             return Err(damaged);
         }
-        self.file
-            .seek(SeekFrom::Start(self.offset + 1))
-            .at(&self.path)?;
+        let (from, number) = (self.offset + 1, self.next_number);
+        self.file.seek(SeekFrom::Start(from)).at(&self.path)?;
         let mut rest = Vec::new();
-        self.file.read_to_end(&mut rest).at(&self.path)?;
-        let synced_later = (0..rest.len()).any(|start| {
-            frame_at(&rest[start..], self.next_seq).is_some_and(|synced| synced > self.offset)
-        });
-        if synced_later { Err(damaged) } else { Ok(()) }
+        // What a crawl that runs appends meanwhile is not looked at.
+        let known = self.file_bytes.saturating_sub(from);
+        let file = &mut self.file;
+        file.take(known).read_to_end(&mut rest).at(&self.path)?;
+        let mut starts = (0..rest.len()).map(|start| &rest[start..]);
+        let offset = self.offset;
+        let was_synced = |bytes| synced_before(bytes, number).is_some_and(|synced| synced > offset);
+        if starts.any(was_synced) {
+            return Err(damaged);
+        }
+        Ok(())
     }
-}
 
-/// If a sound frame of a later entry starts here: how much of the segment was synced before it.
-fn frame_at(bytes: &[u8], after_seq: u64) -> Option<u64> {
-    /// Entries further ahead than this are not looked for, which spares most checksums.
-    const NEARBY: u64 = 1 << 20;
-    let header = bytes.get(..FRAME_HEADER_BYTES)?;
-    let seq = u64::from_le_bytes(header[8..16].try_into().ok()?);
-    if !(after_seq..after_seq + NEARBY).contains(&seq) {
-        return None;
+    pub(crate) fn damaged(&self, what: impl Into<String>) -> RegistryError {
+        RegistryError::corrupt(&self.path, self.offset, what)
     }
-    let length = u32::from_le_bytes(header[..4].try_into().ok()?) as usize;
-    let crc = u32::from_le_bytes(header[4..8].try_into().ok()?);
-    let body = bytes.get(8..FRAME_HEADER_BYTES.checked_add(length)?)?;
-    if crc32fast::hash(body) != crc {
-        return None;
-    }
-    Some(u64::from(u32::from_le_bytes(
-        header[16..20].try_into().ok()?,
-    )))
 }

@@ -1,14 +1,19 @@
 //! The bytes of a visit, in the log and in the partition's record of visits.
 
 use crate::wire::{Reader, put_bytes, put_u64, put_varint};
-use portolan_model::{ArchivePosition, DocId, Outcome, Reason, Truncation, Visit};
+use portolan_model::{ArchivePosition, DocId, History, Outcome, Reason, Truncation, Visit};
 
 const FETCHED: u8 = 0;
 const RETRY: u8 = 1;
 const FAILED: u8 = 2;
 const EXCLUDED: u8 = 3;
 
-pub(crate) fn put_visit(out: &mut Vec<u8>, visit: &Visit) {
+/// `links_at` is written instead of the one in the visit's history.
+pub(crate) fn put_visit(out: &mut Vec<u8>, visit: &Visit, links_at: u64) {
+    let history = History {
+        links_at,
+        ..visit.history
+    };
     let (outcome, reason) = match visit.outcome {
         Outcome::Fetched => (FETCHED, 0),
         Outcome::Retry(reason) => (RETRY, reason as u8),
@@ -40,7 +45,8 @@ pub(crate) fn put_visit(out: &mut Vec<u8>, visit: &Visit) {
         | u8::from(visit.duplicate_of.is_some()) << 3
         | u8::from(visit.archive.is_some()) << 4
         | u8::from(visit.links_left_out != 0) << 5
-        | u8::from(visit.is_sitemap) << 6;
+        | u8::from(visit.is_sitemap) << 6
+        | u8::from(history != History::default()) << 7;
     out.push(flags);
     if visit.sha1 != [0; 20] {
         out.extend_from_slice(&visit.sha1);
@@ -61,6 +67,68 @@ pub(crate) fn put_visit(out: &mut Vec<u8>, visit: &Visit) {
     if let Some(archive) = &visit.archive {
         put_position(out, archive);
     }
+    if history != History::default() {
+        put_history(out, &history);
+    }
+}
+
+/// What is as in a first visit takes no byte.
+fn put_history(out: &mut Vec<u8>, history: &History) {
+    let numbers = numbers_of(history);
+    let usual = numbers_of(&History::default());
+    let mut flags = 0;
+    for (at, (number, usual)) in numbers.iter().zip(usual).enumerate() {
+        flags |= u8::from(*number != usual) << at;
+    }
+    out.push(flags);
+    for (number, usual) in numbers.into_iter().zip(usual) {
+        if number != usual {
+            put_varint(out, number);
+        }
+    }
+}
+
+fn numbers_of(history: &History) -> [u64; 8] {
+    [
+        u64::from(history.session),
+        u64::from(history.checks),
+        u64::from(history.changes),
+        history.changed_ms,
+        history.gone_ms,
+        history.before,
+        history.links_at,
+        history.saved_bytes,
+    ]
+}
+
+fn read_history(reader: &mut Reader<'_>) -> Option<History> {
+    let flags = reader.byte()?;
+    let mut numbers = numbers_of(&History::default());
+    for (at, number) in numbers.iter_mut().enumerate() {
+        if flags & 1 << at != 0 {
+            *number = reader.varint()?;
+        }
+    }
+    let [
+        session,
+        checks,
+        changes,
+        changed_ms,
+        gone_ms,
+        before,
+        links_at,
+        saved_bytes,
+    ] = numbers;
+    Some(History {
+        session: session.try_into().ok()?,
+        checks: checks.try_into().ok()?,
+        changes: changes.try_into().ok()?,
+        changed_ms,
+        gone_ms,
+        before,
+        links_at,
+        saved_bytes,
+    })
 }
 
 pub(crate) fn put_position(out: &mut Vec<u8>, archive: &ArchivePosition) {
@@ -127,12 +195,40 @@ pub(crate) fn read_visit(reader: &mut Reader<'_>) -> Option<Visit> {
     if flags & 16 != 0 {
         visit.archive = Some(read_position(reader)?);
     }
+    if flags & 128 != 0 {
+        visit.history = read_history(reader)?;
+    }
     Some(visit)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn history_comes_back() {
+        for number in [0, 1, 300, u32::MAX] {
+            let history = History {
+                session: number,
+                checks: number / 2,
+                changes: number / 3,
+                changed_ms: u64::from(number) << 20,
+                gone_ms: u64::from(number % 2),
+                before: u64::from(number) << 8,
+                links_at: u64::from(number) << 7,
+                saved_bytes: u64::from(number / 5),
+            };
+            let visit = Visit {
+                history,
+                ..Visit::without_answer(7, Outcome::Fetched)
+            };
+            let mut bytes = Vec::new();
+            put_visit(&mut bytes, &visit, visit.history.links_at);
+            assert_eq!(read_visit(&mut Reader::new(&bytes)), Some(visit));
+            let cut = &bytes[..bytes.len() - 1];
+            assert_eq!(read_visit(&mut Reader::new(cut)), None);
+        }
+    }
 
     #[test]
     fn links_left_out_come_back() {
@@ -145,7 +241,7 @@ mod tests {
                 ..Visit::without_answer(7, Outcome::Fetched)
             };
             let mut bytes = Vec::new();
-            put_visit(&mut bytes, &visit);
+            put_visit(&mut bytes, &visit, visit.history.links_at);
             let mut reader = Reader::new(&bytes);
             assert_eq!(read_visit(&mut reader), Some(visit));
             assert!(reader.is_empty());

@@ -1,31 +1,27 @@
 //! What each entry of the log does to the state. Depends on the log alone: not on the clock, not on
 //! when merges run.
 
-use crate::error::Result;
+use crate::error::{RegistryError, Result};
 use crate::files::put_piece;
 use crate::hosts::HostCounts;
-use crate::log::{Entry, put_visit};
+use crate::log::{Arrival, Entry, Origin, put_visit};
 use crate::partition::{LINKS_TOGETHER, Partition};
 use crate::record::{Record, State};
 use crate::sieve::{Act, Op};
 use crate::stats::is_request;
 use crate::texts::{Finding, host_name};
 use crate::wire::put_u64;
-use portolan_model::{
-    DocId, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Reason, Verdict, Visit,
-};
+use portolan_model::{DocId, Link, LinkBatch, LinkKind, Outcome, Pulse, Reason, Verdict, Visit};
 
 impl Partition {
     /// `docs` are those of the entry's links.
     pub(super) fn fold(&mut self, entry: &Entry, docs: &[u64]) -> Result<()> {
         match entry {
             Entry::Links { source, links } => {
-                if let Some((PartitionId(source), seq)) = *source {
-                    let heard = &mut self.heard[usize::from(source)];
-                    if seq <= *heard {
-                        return Ok(());
-                    }
-                    *heard = seq;
+                if let Some(origin) = source
+                    && !self.is_next(origin)?
+                {
+                    return Ok(());
                 }
                 self.fold_links(links, docs)
             }
@@ -37,7 +33,7 @@ impl Partition {
                 targets,
                 ..
             } => {
-                self.fold_visit(url, visit, pulse)?;
+                self.fold_visit(url, visit, pulse, !targets.is_empty())?;
                 self.fold_links(links, docs)?;
                 self.fold_graph(self.ids.doc(url), targets)
             }
@@ -62,6 +58,25 @@ impl Partition {
             }
             Entry::Again { urls } => urls.iter().try_for_each(|url| self.fold_again(url)),
             Entry::Judged { links } => self.fold_judged(links, docs),
+            Entry::Session {
+                number,
+                begun_ms,
+                urls,
+            } => self.fold_session(*number, *begun_ms, urls),
+        }
+    }
+
+    /// Is it the next of its stream? False if it was heard before.
+    fn is_next(&mut self, origin: &Origin) -> Result<bool> {
+        match self.heard.hear(origin) {
+            Arrival::Next => Ok(true),
+            Arrival::Known => Ok(false),
+            Arrival::Gap | Arrival::Astray => Err(RegistryError::Stream {
+                partition: self.id.0,
+                from: origin.source.0,
+                number: origin.number,
+                heard: self.heard.last(origin.source),
+            }),
         }
     }
 
@@ -134,10 +149,21 @@ impl Partition {
         self.act_or_wait(&op)
     }
 
-    fn fold_visit(&mut self, url: &str, visit: &Visit, pulse: &Pulse) -> Result<()> {
+    /// `has_links`: they are appended to the link graph next.
+    fn fold_visit(
+        &mut self,
+        url: &str,
+        visit: &Visit,
+        pulse: &Pulse,
+        has_links: bool,
+    ) -> Result<()> {
+        let links_at = match has_links {
+            true => self.graph.len() + 1,
+            false => visit.history.links_at,
+        };
         let at = self.visits.append(|out| {
             let mut body = Vec::with_capacity(160);
-            put_visit(&mut body, visit);
+            put_visit(&mut body, visit, links_at);
             put_piece(out, body.len() as u64, &body);
         })?;
         self.stats.visit(visit);
@@ -149,7 +175,7 @@ impl Partition {
         counts.requests += i64::from(is_request(visit));
         counts.pages += i64::from(visit.is_document());
         counts.failures += i64::from(matches!(visit.outcome, Outcome::Failed(_)));
-        counts.body_bytes += visit.body_bytes as i64;
+        counts.body_bytes += visit.received_body_bytes() as i64;
         if matches!(visit.outcome, Outcome::Retry(_)) {
             self.arrivals += 1;
         }
@@ -298,6 +324,10 @@ impl Partition {
                 let before = slot.record();
                 self.judge(op, before, verdict)?;
             }
+            Act::Renew { was, from } => {
+                let before = slot.record();
+                self.renew(op, before, was, from)?;
+            }
         }
         Ok(true)
     }
@@ -305,7 +335,7 @@ impl Partition {
     /// A URL that was not known.
     fn admit(&mut self, op: &Op<'_>) -> Result<()> {
         let is_old = match op.act {
-            Act::Again => true,
+            Act::Again | Act::Renew { .. } => true,
             Act::Judge { .. } => op.finding.from.is_none(),
             Act::Observe { .. } | Act::Visit { .. } => false,
         };
@@ -331,7 +361,7 @@ impl Partition {
                 self.sieve.insert_new(op.doc, &record);
                 self.settle_visit(op, host, None, record)
             }
-            Act::Again => Ok(()),
+            Act::Again | Act::Renew { .. } => Ok(()),
         }
     }
 
@@ -411,7 +441,7 @@ impl Partition {
         }
     }
 
-    fn settle_visit(
+    pub(super) fn settle_visit(
         &mut self,
         op: &Op<'_>,
         host: Host<'_>,
@@ -458,6 +488,6 @@ fn is_wanted_as_sitemap(op: &Op<'_>, record: &Record) -> bool {
 /// The host that a URL names.
 #[derive(Clone, Copy)]
 pub(super) struct Host<'u> {
-    id: u64,
-    name: &'u str,
+    pub(super) id: u64,
+    pub(super) name: &'u str,
 }

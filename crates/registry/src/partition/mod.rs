@@ -1,13 +1,15 @@
-//! One partition: a deterministic fold of its log (`fold`, `judged`), turns for whoever crawls it (`turns`),
+//! One partition: a deterministic fold of its log (`fold`, `judged`, `sessions`), turns for whoever crawls it (`turns`),
 //! lookups of what is not in RAM (`joins`), and the work of getting all to disk (`upkeep`, `compaction`).
 
 mod compaction;
 mod fold;
 mod joins;
 mod judged;
+mod sessions;
 mod turns;
 mod upkeep;
 
+pub use sessions::LastCheck;
 pub use turns::{Due, Rest, Turn};
 
 use crate::by_id::IdMap;
@@ -15,7 +17,7 @@ use crate::error::{RegistryError, Result};
 use crate::files::{AppendFile, read_piece};
 use crate::frontier::Frontier;
 use crate::hosts::{HostQueue, HostState, HostTable};
-use crate::log::{Durable, Entry, MAX_PAYLOAD_BYTES};
+use crate::log::{Durable, Entry, Heard, MAX_PAYLOAD_BYTES};
 use crate::manifest::Manifest;
 use crate::merger::Mergers;
 use crate::recent::MAX_NUMBER;
@@ -47,8 +49,12 @@ pub struct Partition {
     applied: u64,
     /// Observations and retries so far.
     arrivals: u64,
-    /// By source partition: the last of its entries heard of.
-    heard: Vec<u64>,
+    /// How far it has heard the others.
+    heard: Heard,
+    /// The session that has begun; the first is 1.
+    session: u32,
+    /// Visits of the session are recorded from here on.
+    session_from: u64,
     pub(crate) stats: Stats,
     pub(crate) sieve: Sieve,
     pub(crate) texts: Texts,
@@ -104,7 +110,6 @@ pub struct Backlog {
 pub(crate) struct Opening {
     pub(crate) id: PartitionId,
     pub(crate) dir: PathBuf,
-    pub(crate) partitions: u16,
     pub(crate) limits: Limits,
     pub(crate) order: Order,
     pub(crate) ids: Identities,
@@ -122,7 +127,6 @@ impl Partition {
         let Opening {
             id,
             dir,
-            partitions,
             limits,
             order,
             ids,
@@ -135,8 +139,6 @@ impl Partition {
         } = opening;
         let writers = (!read_only).then_some(&mergers);
         let file = |name: &str, length| AppendFile::open(dir.join(name), length, writers.cloned());
-        let mut heard = manifest.heard;
-        heard.resize(usize::from(partitions), 0);
         let mut partition = Self {
             id,
             limits,
@@ -145,7 +147,9 @@ impl Partition {
             read_only,
             applied: manifest.seq,
             arrivals: manifest.arrivals,
-            heard,
+            heard: manifest.heard,
+            session: manifest.session.max(1),
+            session_from: manifest.session_from,
             stats: manifest.stats,
             sieve: Sieve::open(&dir, &manifest.known_runs, &limits)?,
             texts: Texts::new(file("urls", manifest.texts_bytes)?, ids),
@@ -314,7 +318,7 @@ impl Partition {
         self.opened_ms = opened_ms;
     }
 
-    pub(crate) fn heard(&self) -> &[u64] {
+    pub(crate) fn heard(&self) -> &Heard {
         &self.heard
     }
 

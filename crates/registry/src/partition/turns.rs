@@ -2,7 +2,7 @@
 //! time; a URL handed out is not handed out again until its visit is folded or it is put back.
 
 use crate::error::Result;
-use crate::partition::Partition;
+use crate::partition::{LastCheck, Partition};
 use crate::record::{Record, State, class_at};
 use portolan_model::{DocId, HostId, LinkKind, Pulse, RobotsRecord};
 
@@ -48,6 +48,8 @@ pub struct Due {
     pub attempts: u8,
     /// The ranker's, for the votes of its links.
     pub score: u32,
+    /// What is there, as far as known; `None` where nobody looked yet.
+    pub last: Option<Box<LastCheck>>,
 }
 
 #[derive(Debug)]
@@ -118,6 +120,7 @@ impl Partition {
             kind: finding.kind,
             attempts: record.attempts,
             score: record.score(),
+            last: self.last_check(&record)?,
         }))
     }
 

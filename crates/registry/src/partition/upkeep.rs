@@ -33,6 +33,8 @@ pub(super) struct Upkeep {
     pub(super) next_file: u64,
     /// Log folded since the last freeze.
     log_bytes: u64,
+    /// How long the journal was then.
+    journal_bytes: u64,
     /// Memory for records to come.
     room: Option<Promise<Vec<Slot>>>,
     pub(super) joining: Option<Joining>,
@@ -85,6 +87,7 @@ impl Upkeep {
             mergers,
             next_file,
             log_bytes: 0,
+            journal_bytes: 0,
             room: None,
             joining: None,
             looked_up: 0,
@@ -120,6 +123,11 @@ impl Partition {
             self.start_work(hungry, installed)?;
         }
         Ok(())
+    }
+
+    /// `tend` for who replays the journal.
+    pub(crate) fn tend_replay(&mut self) -> Result<()> {
+        self.tend(false)
     }
 
     /// Can entries be folded without waiting for the disk? If not, they should be left where they are, and `tend` be
@@ -172,13 +180,12 @@ impl Partition {
         Ok(())
     }
 
-    /// Writes what is in RAM and commits a checkpoint: a clean stop. All logs must have been synced
-    /// after the last entry was applied. A merge under way is not waited for, unless tables have become
+    /// Writes what is in RAM and commits a checkpoint: a clean stop. A merge under way is not waited for, unless tables have become
     /// many: short runs in a row would never see one end.
     pub fn flush(&mut self) -> Result<()> {
         self.finish_work()?;
         self.join_all_inline()?;
-        let durable = self.upkeep.durable.settled(self.id);
+        let durable = self.upkeep.durable.settled();
         if durable < self.applied {
             return Err(RegistryError::NotSynced {
                 partition: self.id.0,
@@ -308,8 +315,17 @@ impl Partition {
     /// Time to write, and nothing is being written.
     fn wants_write(&self) -> bool {
         matches!(self.upkeep.work, Work::Idle)
-            && (self.is_nearly_full() || self.upkeep.log_bytes >= self.limits.checkpoint_log_bytes)
+            && (self.is_nearly_full()
+                || self.upkeep.log_bytes >= self.limits.checkpoint_log_bytes
+                || self.holds_up_journal())
             && !self.waits_for_merge()
+    }
+
+    /// Others have made the journal long, and what it holds for this partition keeps it from being cut.
+    fn holds_up_journal(&self) -> bool {
+        let grown = self.upkeep.durable.journal_bytes();
+        self.upkeep.log_bytes > 0
+            && grown - self.upkeep.journal_bytes.min(grown) >= self.limits.checkpoint_journal_bytes
     }
 
     /// Nothing is being looked up. If something was `installed` in this call, nothing is begun that takes its time, unless
@@ -402,10 +418,13 @@ impl Partition {
             visits_bytes: self.visits.len(),
             graph_bytes: self.graph.len(),
             seeds_bytes: self.seeds.len(),
+            session: self.session,
+            session_from: self.session_from,
             stats: self.stats.clone(),
             ..Manifest::default()
         });
         self.upkeep.log_bytes = 0;
+        self.upkeep.journal_bytes = self.upkeep.durable.journal_bytes();
         self.upkeep.work = Work::Writing { manifest, written };
         Ok(())
     }
@@ -450,7 +469,7 @@ impl Partition {
 
     /// Is the log safe up to the checkpoint's position, and all that was forwarded from there?
     fn may_commit(&self) -> bool {
-        let durable = self.upkeep.durable.settled(self.id);
+        let durable = self.upkeep.durable.settled();
         self.upkeep
             .uncommitted
             .as_ref()
@@ -488,6 +507,6 @@ impl Partition {
 
     fn install_commit(&mut self, seq: u64) {
         tracing::info!(partition = self.id.0, entry = seq, "checkpoint written");
-        self.upkeep.durable.note_checkpoint(self.id, seq);
+        self.upkeep.durable.note_checkpoint(seq);
     }
 }

@@ -23,7 +23,7 @@ fn commit(opened: &mut Opened, web: &mut Web, rounds: usize) {
         let url = web.url();
         let pulse = web.pulse(1);
         batch.push(web.visit(&url, pulse));
-        for delivery in opened.logs.commit(batch).unwrap() {
+        for delivery in opened.journal.commit(batch).unwrap() {
             opened.partitions[delivery.partition.0 as usize]
                 .apply(delivery.seq, &delivery.entry)
                 .unwrap();
@@ -41,7 +41,6 @@ fn make(dir: &Path) {
     };
     let mut opened = Registry::open(dir, &settings(), 0).unwrap();
     commit(&mut opened, &mut web, 60);
-    opened.logs.sync().unwrap();
     for partition in &mut opened.partitions {
         partition.flush().unwrap();
     }
@@ -53,7 +52,6 @@ fn make(dir: &Path) {
     };
     let mut opened = Registry::open(dir, &roomy, 0).unwrap();
     commit(&mut opened, &mut web, 10);
-    opened.logs.sync().unwrap();
 }
 
 fn files(dir: &Path, found: &mut Vec<PathBuf>) {
@@ -66,6 +64,10 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
         }
     }
     found.sort();
+}
+
+fn is_journal(path: &Path) -> bool {
+    path.to_str().unwrap().contains("/journal/")
 }
 
 /// Reads everything there is.
@@ -217,8 +219,7 @@ fn a_torn_tail_is_told() {
     drop(opened);
     let mut all = Vec::new();
     files(dir.path(), &mut all);
-    let in_p01 = |path: &&PathBuf| path.to_str().unwrap().contains("p01/log");
-    let log = all.iter().rfind(in_p01).unwrap();
+    let log = all.iter().rfind(|path| is_journal(path)).unwrap();
     let mut bytes = fs::read(log).unwrap();
     bytes.extend_from_slice(b"half a frame");
     fs::write(log, bytes).unwrap();
@@ -235,10 +236,7 @@ fn a_synced_frame_that_is_damaged_stops_the_opening() {
     make(dir.path());
     let mut all = Vec::new();
     files(dir.path(), &mut all);
-    let log = all
-        .iter()
-        .rfind(|path| path.to_str().unwrap().contains("p01/log"))
-        .unwrap();
+    let log = all.iter().rfind(|path| is_journal(path)).unwrap();
     let bytes = fs::read(log).unwrap();
     let mut bad = bytes.clone();
     // In the first frame; commits synced after it say that it was whole once.
@@ -294,7 +292,7 @@ fn a_log_that_lost_its_end_is_refused_or_goes_on() {
             let mut opened = match Registry::open(dir.path(), &settings(), 0) {
                 Ok(opened) => opened,
                 Err(error @ RegistryError::Corrupt { .. }) => {
-                    assert!(error.to_string().contains("/log"), "{error}");
+                    assert!(error.to_string().contains("/journal"), "{error}");
                     refused += 1;
                     continue;
                 }
@@ -307,7 +305,6 @@ fn a_log_that_lost_its_end_is_refused_or_goes_on() {
                 order: Order::default(),
             };
             commit(&mut opened, &mut web, 20);
-            opened.logs.sync().unwrap();
             // A reader waits for nothing that is still to be looked up.
             let known = || {
                 Snapshot::open(dir.path(), Identities::PUBLIC)

@@ -4,7 +4,7 @@ use portolan_model::{
     DocId, HostId, Identities, Link, LinkBatch, LinkKind, Order, Outcome, PartitionId, Pulse,
     Ranker, Reason, RobotsRecord, RobotsStatus, SCORE_BITS, Verdict, Visit, given_priority,
 };
-use portolan_registry::{Entry, Snapshot, State, UrlFilter};
+use portolan_registry::{Entry, Renewed, Snapshot, State, UrlFilter, Was};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A small generator of random numbers; the same seed gives the same stream.
@@ -90,18 +90,22 @@ pub struct ModelPartition {
     pub robots: BTreeMap<(HostId, String), RobotsRecord>,
     pub requests: u64,
     pub pages: u64,
+    /// The session that has begun; 0 and 1 are the first.
+    pub session: u32,
+    /// Which of the graph's entries has the links of each URL's last visit.
+    pub links_of: BTreeMap<u64, usize>,
+    /// The session of each URL's last visit.
+    pub visited_in: BTreeMap<u64, u32>,
 }
 
 impl ModelPartition {
     pub fn fold(&mut self, entry: &Entry) {
         match entry {
             Entry::Links { source, links } => {
-                if let Some((source, seq)) = source {
-                    let heard = self.heard.entry(source.0).or_default();
-                    if *heard >= *seq {
-                        return;
-                    }
-                    *heard = *seq;
+                if let Some(origin) = source {
+                    let heard = self.heard.entry(origin.source.0).or_default();
+                    assert_eq!(origin.predecessor, *heard, "a gap");
+                    *heard = origin.number;
                 }
                 self.fold_links(links);
             }
@@ -116,6 +120,13 @@ impl ModelPartition {
                 self.fold_visit(url, visit);
                 self.pulses.insert(host_of(url), *pulse);
                 self.fold_links(links);
+                let doc = Identities::PUBLIC.doc(url).0;
+                let keeps = matches!(visit.outcome, Outcome::Retry(_)) && self.order.keeps_score();
+                if !targets.is_empty() && !keeps {
+                    self.links_of.insert(doc, self.graph.len());
+                } else if !keeps {
+                    self.links_of.remove(&doc);
+                }
                 if !targets.is_empty() {
                     self.graph
                         .push((Identities::PUBLIC.doc(url), targets.clone()));
@@ -138,6 +149,10 @@ impl ModelPartition {
             }
             Entry::Again { urls } => urls.iter().for_each(|url| self.fold_again(url)),
             Entry::Judged { links } => self.fold_judged(links),
+            Entry::Session { number, urls, .. } => {
+                self.session = self.session.max(*number);
+                urls.iter().for_each(|renewed| self.fold_renewed(renewed));
+            }
         }
     }
 
@@ -238,6 +253,8 @@ impl ModelPartition {
         if !matches!(visit.outcome, Outcome::Retry(_)) || !self.order.keeps_score() {
             known.visit = Some(visit.clone());
             known.score = 0;
+            let doc = Identities::PUBLIC.doc(url).0;
+            self.visited_in.insert(doc, self.session.max(1));
         }
         (known.state, known.reason) = match visit.outcome {
             Outcome::Fetched => (State::Visited, None),
@@ -260,6 +277,24 @@ impl ModelPartition {
             (known.state, known.reason) = (State::Due, None);
             (known.attempts, known.arrival) = (0, arrival);
         }
+    }
+
+    /// Due again, unless it was visited in this session.
+    fn fold_renewed(&mut self, renewed: &Renewed) {
+        self.arrivals += 1;
+        let doc = Identities::PUBLIC.doc(&renewed.url).0;
+        let is_done = self.visited_in.get(&doc) == Some(&self.session.max(1));
+        let Some(known) = self.urls.get_mut(&doc) else {
+            return;
+        };
+        if known.state == State::Due || is_done {
+            return;
+        }
+        if known.state == State::Visited {
+            self.pages -= u64::from(renewed.was.document);
+        }
+        (known.state, known.reason) = (State::Due, None);
+        (known.attempts, known.arrival) = (0, self.arrivals);
     }
 
     /// Links of a page that was read again are as new ones, but count no URL twice. Without a page, what is known is
@@ -313,6 +348,20 @@ impl ModelPartition {
         }
     }
 
+    /// In a second session, pages have the links of their last checks alone.
+    fn last_graph(&self) -> Vec<(DocId, Vec<DocId>)> {
+        let mut graph = self.graph.clone();
+        if self.session > 1 {
+            let is_last = |at: usize, doc: DocId| {
+                let known = self.urls.get(&doc.0).and_then(|known| known.visit.as_ref());
+                known.is_none() || self.links_of.get(&doc.0) == Some(&at)
+            };
+            let mut at = 0..;
+            graph.retain(|(doc, _)| at.next().is_some_and(|at| is_last(at, *doc)));
+        }
+        graph
+    }
+
     /// The host's due URLs in order.
     pub fn queue(&self, host: HostId) -> Vec<DocId> {
         let mut queue: Vec<_> = self
@@ -337,13 +386,19 @@ fn parts_make_up_the_whole(snapshot: &Snapshot) {
     assert_eq!(reasons, stats.failed + stats.excluded);
 }
 
+/// Only the registry knows where links are.
+fn without_links_at(mut visit: Visit) -> Visit {
+    visit.history.links_at = 0;
+    visit
+}
+
 /// Everything that tools can read agrees with the model.
 pub fn compare(snapshot: &Snapshot, model: &[ModelPartition]) {
     let mut found = BTreeMap::new();
     for url in snapshot.urls(UrlFilter::default()) {
         let url = url.unwrap();
         let known = Known {
-            visit: snapshot.visit(&url).unwrap(),
+            visit: snapshot.visit(&url).unwrap().map(without_links_at),
             url: url.url,
             state: url.state,
             reason: url.reason,
@@ -417,8 +472,18 @@ pub fn compare(snapshot: &Snapshot, model: &[ModelPartition]) {
     assert_eq!(stats.requests, sum(|p| p.requests));
     assert_eq!(stats.pages, sum(|p| p.pages));
     let links: Vec<_> = snapshot.links().map(|item| item.unwrap()).collect();
-    let graph: Vec<_> = model.iter().flat_map(|p| p.graph.clone()).collect();
+    let graph: Vec<_> = model.iter().flat_map(ModelPartition::last_graph).collect();
     assert_eq!(links, graph);
+    for session in &stats.sessions {
+        let in_it = |p: &&ModelPartition| p.session.max(1) >= session.number;
+        assert!(model.iter().any(|p| in_it(&p)), "{session:?}");
+        assert_eq!(
+            session.pages,
+            session.new + session.changed + session.unchanged
+        );
+    }
+    let asked: u64 = stats.sessions.iter().map(|session| session.requests).sum();
+    assert_eq!(asked, stats.requests);
 }
 
 /// Random entries over a small Web.
@@ -443,7 +508,7 @@ impl Web {
             2 => Verdict::Crawl {
                 priority: self.random.below(7) as i8 - 3,
             },
-            3 if self.order == Order::Given => Verdict::Crawl {
+            3 if self.order == Order::Pagerank => Verdict::Crawl {
                 priority: given_priority(self.random.below(40) as u8, 0),
             },
             _ => Verdict::Crawl { priority: 0 },
@@ -537,6 +602,28 @@ impl Web {
         let others: Vec<String> = others.filter(|url| home(url) == at).collect();
         let urls = std::iter::once(first).chain(others).collect();
         (at, Entry::Again { urls })
+    }
+
+    /// Some URLs of one partition, in the session that has begun or in the next one.
+    pub fn session(&mut self, model: &[ModelPartition]) -> (PartitionId, Entry) {
+        let first = self.url();
+        let at = home(&first);
+        let partition = &model[usize::from(at.0)];
+        let others = (0..20).map(|_| self.url()).collect::<Vec<_>>();
+        let urls = std::iter::once(first).chain(others.into_iter().filter(|url| home(url) == at));
+        let renewed = |url: String| {
+            let known = partition.urls.get(&Identities::PUBLIC.doc(&url).0);
+            let visit = known.and_then(|known| known.visit.as_ref());
+            let was = visit.map(Was::of).unwrap_or_default();
+            Renewed { url, was }
+        };
+        let number = partition.session.max(1) + u32::from(self.random.one_in(3));
+        let entry = Entry::Session {
+            number,
+            begun_ms: u64::from(number),
+            urls: urls.map(renewed).collect(),
+        };
+        (at, entry)
     }
 
     /// Some URLs of one partition, known or not, by other settings; or links of a page that is read again.

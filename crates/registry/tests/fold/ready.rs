@@ -46,7 +46,7 @@ fn feed(patient: bool) -> (usize, u64, u64) {
     let mut not_ready = 0;
     for number in 0..ENTRIES {
         let batch = vec![(PartitionId(0), entry(number, &mut random))];
-        for delivery in opened.logs.commit(batch).unwrap() {
+        for delivery in opened.journal.commit(batch).unwrap() {
             if patient {
                 not_ready += until_ready(partition);
             }
@@ -55,7 +55,6 @@ fn feed(patient: bool) -> (usize, u64, u64) {
         partition.tend(false).unwrap();
     }
     let blocked = partition.backlog().blocked;
-    opened.logs.sync().unwrap();
     partition.flush().unwrap();
     (not_ready, blocked, partition.stats().known)
 }

@@ -1,0 +1,111 @@
+//! What a worker shows of itself, for the watcher and for the progress display.
+
+use std::cell::Cell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::Worker;
+
+/// What a worker shows of itself.
+#[derive(Debug, Default)]
+pub(crate) struct Gauges {
+    pub(crate) known: AtomicU64,
+    pub(crate) due: AtomicU64,
+    pub(crate) turns: AtomicU64,
+    /// Hosts that wait for their next turn, for whatever reason.
+    pub(crate) queued: AtomicU64,
+    /// Those of them whose address is asked for another host, or rests after that.
+    pub(crate) by_address: AtomicU64,
+    /// Turns that read a robots.txt.
+    pub(crate) robots: AtomicU64,
+    /// Hosts that rest because they failed, or are asked again after that.
+    pub(crate) failing: AtomicU64,
+    /// Nothing is due and nothing under way here.
+    pub(crate) idle: AtomicBool,
+    /// Nothing is due here but URLs of hosts that fail.
+    pub(crate) waits: AtomicBool,
+    /// The gauges are of after the last entry that was folded.
+    pub(crate) looked: AtomicBool,
+}
+
+impl Gauges {
+    /// Entries are folded, and what they made due is not looked at yet. `idle` and the other gauges are from before them: that
+    /// is noted before the entries stop being outstanding, or for a moment nobody would seem to have anything to do.
+    pub(crate) fn note_folded(&self, folded: &AtomicU64, outstanding: &AtomicU64, count: u64) {
+        self.idle.store(false, Ordering::SeqCst);
+        self.looked.store(false, Ordering::SeqCst);
+        folded.fetch_add(count, Ordering::SeqCst);
+        outstanding.fetch_sub(count, Ordering::SeqCst);
+    }
+}
+
+/// Counts a turn as one that reads a robots.txt.
+pub(crate) struct ReadingRobots(pub(super) Rc<Cell<u64>>);
+
+impl Drop for ReadingRobots {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}
+
+/// Until when hosts wait for their address. A host is in it once at most: it has no turn meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct PutOff {
+    until_ms: BinaryHeap<Reverse<u64>>,
+}
+
+impl PutOff {
+    pub(super) fn note(&mut self, until_ms: u64) {
+        self.until_ms.push(Reverse(until_ms));
+    }
+
+    /// Hosts that wait at `now_ms`.
+    fn count(&mut self, now_ms: u64) -> u64 {
+        while let Some(&Reverse(until_ms)) = self.until_ms.peek()
+            && until_ms <= now_ms
+        {
+            self.until_ms.pop();
+        }
+        self.until_ms.len() as u64
+    }
+}
+
+impl Worker {
+    /// Tell the watcher and the progress display how things stand.
+    pub(super) fn show(&self) {
+        let partitions = self.partitions.borrow();
+        let (mut known, mut due, mut queued, mut failing) = (0, 0, 0, 0);
+        let (mut exhausted, mut waits) = (true, !self.unjudged.get());
+        for partition in partitions.iter() {
+            let (stats, backlog) = (partition.stats(), partition.backlog());
+            known += stats.known;
+            due += stats.due;
+            queued += backlog.hosts_queued as u64;
+            failing += backlog.hosts_failing as u64;
+            waits &= backlog.hosts_queued == backlog.hosts_failing;
+            // URLs of hosts that were given up are due, but not in this run.
+            exhausted &=
+                partition.is_exhausted() || (partition.is_resting() && backlog.hosts_queued == 0);
+        }
+        let by_address = self.put_off.borrow_mut().count(self.shared.now_ms());
+        self.gauges.queued.store(queued, Ordering::Relaxed);
+        self.gauges.by_address.store(by_address, Ordering::Relaxed);
+        let robots = self.reading_robots.get();
+        self.gauges.robots.store(robots, Ordering::Relaxed);
+        let turns = self.turns.get();
+        let failing = failing + self.failing_turns.get() as u64;
+        self.gauges.failing.store(failing, Ordering::SeqCst);
+        waits &= turns == self.failing_turns.get();
+        self.gauges.waits.store(waits, Ordering::SeqCst);
+        self.gauges.known.store(known, Ordering::Relaxed);
+        self.gauges.due.store(due, Ordering::Relaxed);
+        self.gauges.turns.store(turns as u64, Ordering::Relaxed);
+        let stopping = self.shared.budget.is_stopping();
+        self.gauges
+            .idle
+            .store(turns == 0 && (exhausted || stopping), Ordering::SeqCst);
+        self.gauges.looked.store(true, Ordering::SeqCst);
+    }
+}

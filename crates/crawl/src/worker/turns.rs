@@ -1,0 +1,266 @@
+//! Which host of which partition gets its turn next, and when turns may begin.
+
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use portolan_model::{HostId, PartitionId, Pulse};
+use portolan_registry::{Partition, RegistryError};
+use tokio::time::Instant;
+
+use super::gauges::ReadingRobots;
+use super::{IDLE_MAX_MS, Worker};
+use crate::metrics::Stage;
+use crate::pools::LOOK_EVERY;
+use crate::turn;
+
+/// How often connections that have idled too long are closed.
+const SWEEP_EVERY_MS: u64 = 250;
+
+/// Turns are begun for this long before connections are looked after again: with many hosts, each may have to
+/// read the disk.
+const BEGIN_TURNS_MAX: Duration = Duration::from_millis(3);
+
+/// When a turn ends, a host that is due is looked for in at most this many partitions. The worker looks at the others
+/// a moment later.
+const NEXT_PARTITIONS: usize = 4;
+
+/// How soon partitions are looked at again that look URLs up, if there is nothing else to do.
+const LOOKING_UP_MS: u64 = 2;
+
+/// For this long no turn begins after this machine had run out of descriptors or ports.
+const EXHAUSTED_HOLD_MS: u64 = 250;
+
+/// The same pulse, but not before a time.
+fn later(pulse: Pulse, at_ms: u64) -> Pulse {
+    Pulse {
+        not_before_ms: pulse.not_before_ms.max(at_ms),
+        ..pulse
+    }
+}
+
+/// What became of a partition's next turn.
+enum Begun {
+    Turn,
+    /// No host is due.
+    Nothing,
+    /// Turns may not begin before this time, in milliseconds.
+    NotBefore(u64),
+}
+
+impl Worker {
+    /// Give turns to hosts that are due, as far as connections allow. Returns how long nothing
+    /// needs to be looked at again, if nobody wakes us.
+    pub(super) fn begin_turns(self: &Rc<Self>) -> Result<u64, RegistryError> {
+        let shared = &self.shared;
+        let now_ms = shared.now_ms();
+        let begun = Instant::now();
+        let mut rest_ms = IDLE_MAX_MS;
+        self.look_for_verdicts();
+        let unjudged = self.unjudged.get();
+        for id in self.ids_in_turn() {
+            let open = !shared.budget.is_stopping() && self.pools.has_room() && !unjudged;
+            shared.metrics.sampled(Stage::Fold, || {
+                self.with(id, |partition| {
+                    partition.tend(unjudged || (open && self.is_hungry(partition, now_ms)))
+                })
+            })?;
+            if self.with(id, |partition| partition.is_looking_up()) {
+                rest_ms = rest_ms.min(LOOKING_UP_MS);
+            }
+            if !open {
+                continue;
+            }
+            while self.pools.has_room() && begun.elapsed() < BEGIN_TURNS_MAX {
+                match self.begin_turn(id, now_ms)? {
+                    Begun::Turn => {}
+                    Begun::Nothing => break,
+                    Begun::NotBefore(at_ms) => {
+                        rest_ms = rest_ms.min(at_ms.saturating_sub(now_ms));
+                        break;
+                    }
+                }
+            }
+            if let Some(due_ms) = self.next_due_ms(id) {
+                rest_ms = rest_ms.min(due_ms.saturating_sub(now_ms));
+            }
+        }
+        if self.is_held(now_ms) {
+            rest_ms = IDLE_MAX_MS;
+        }
+        if self.turns.get() == 0 && shared.outstanding.load(Ordering::Relaxed) > 0 {
+            shared.commit_now.notify_one();
+        }
+        if now_ms >= self.sweep_at_ms.get() {
+            self.sweep_at_ms.set(now_ms + SWEEP_EVERY_MS);
+            self.parking.borrow_mut().sweep(now_ms);
+        }
+        // With all places taken there is nothing to begin, however much is due, until one is given back or freed.
+        Ok(if !self.pools.has_room() {
+            LOOK_EVERY.as_millis() as u64
+        } else {
+            rest_ms
+        })
+    }
+
+    /// Are all URLs judged by the settings that changed? A verdict that waits to be looked up would come too late for
+    /// a URL whose turn is now.
+    fn look_for_verdicts(&self) {
+        if self.unjudged.get() && !self.shared.judging.load(Ordering::SeqCst) {
+            let partitions = self.partitions.borrow();
+            let waiting = partitions.iter().any(|p| p.backlog().pending > 0);
+            self.unjudged.set(waiting);
+        }
+    }
+
+    /// Give the next host of the partition its turn, or its place in the queue again if it is slow and
+    /// finds no place. To be called when there is room.
+    fn begin_turn(self: &Rc<Self>, id: PartitionId, now_ms: u64) -> Result<Begun, RegistryError> {
+        if self.is_leaving(id) {
+            return Ok(Begun::Nothing);
+        }
+        if let Err(at_ms) = self.may_begin(id, now_ms) {
+            return Ok(Begun::NotBefore(at_ms));
+        }
+        let metrics = &self.shared.metrics;
+        let turn = metrics.sampled(Stage::Choose, || self.with(id, |p| p.begin_turn(now_ms)))?;
+        let Some(turn) = turn else {
+            return Ok(Begun::Nothing);
+        };
+        match self.pools.seat(turn.host, turn.pulse.failures, now_ms) {
+            Ok(seat) => {
+                self.turns.set(self.turns.get() + 1);
+                self.count_turn(id, |turns| turns + 1);
+                let failing = usize::from(turn.pulse.is_failing());
+                self.failing_turns.set(self.failing_turns.get() + failing);
+                let turn = turn::run(Rc::clone(self), id, turn, seat);
+                self.tasks.borrow_mut().spawn_local(turn);
+            }
+            Err(at_ms) => self.with(id, |p| p.end_turn(turn.host, later(turn.pulse, at_ms)))?,
+        }
+        Ok(Begun::Turn)
+    }
+
+    /// A turn has ended: its place is for the next host at once, of whichever partition's turn it is. If places waited
+    /// until all answers that have come are worked through, turns would begin in bunches, their answers would come in
+    /// bunches, and each would wait for the others of its bunch.
+    pub(crate) fn begin_next(self: &Rc<Self>) {
+        if self.shared.budget.is_stopping() || self.unjudged.get() || !self.pools.has_room() {
+            return;
+        }
+        let now_ms = self.shared.now_ms();
+        let is_due = |id| {
+            let due_ms = self.next_due_ms(id);
+            due_ms.is_some_and(|due_ms| due_ms <= now_ms)
+        };
+        let mut ids = self.ids_in_turn().take(NEXT_PARTITIONS);
+        let Some(id) = ids.find(|&id| is_due(id)) else {
+            return;
+        };
+        if let Err(error) = self.begin_turn(id, now_ms) {
+            self.shared.fail(error.into());
+        }
+    }
+
+    /// All partitions, beginning with another one each time.
+    fn ids_in_turn(&self) -> impl Iterator<Item = PartitionId> + use<> {
+        let ids = Rc::clone(&self.partitions.borrow().ids);
+        let count = ids.len();
+        let first = self.first.get().checked_rem(count).unwrap_or(0);
+        self.first.set(first + 1);
+        (first..count).chain(0..first).map(move |at| ids[at])
+    }
+
+    /// When the next host of a partition may have its turn; never in one that leaves.
+    fn next_due_ms(&self, id: PartitionId) -> Option<u64> {
+        let partitions = self.partitions.borrow();
+        let held = partitions.held.get(&id)?;
+        let stays = held.leaving.is_none();
+        held.partition.next_due_ms().filter(|_| stays)
+    }
+
+    /// Is it to have no turns any longer?
+    fn is_leaving(&self, id: PartitionId) -> bool {
+        let partitions = self.partitions.borrow();
+        let held = partitions.held.get(&id);
+        held.is_none_or(|held| held.leaving.is_some())
+    }
+
+    fn count_turn(&self, id: PartitionId, count: impl FnOnce(usize) -> usize) {
+        if let Some(held) = self.partitions.borrow_mut().held.get_mut(&id) {
+            held.turns = count(held.turns);
+        }
+    }
+
+    pub(super) async fn end_turns_now(&self) {
+        let mut tasks = self.tasks.take();
+        if tasks.is_empty() {
+            return;
+        }
+        tasks.abort_all();
+        while tasks.join_next().await.is_some() {}
+        self.turns.set(0);
+        self.failing_turns.set(0);
+        let mut partitions = self.partitions.borrow_mut();
+        partitions.held.values_mut().for_each(|held| held.turns = 0);
+    }
+
+    /// May the next host of the partition have its turn? `Err`: when to look again.
+    fn may_begin(&self, id: PartitionId, now_ms: u64) -> Result<(), u64> {
+        if self.hold_until_ms.get() > now_ms {
+            return Err(self.hold_until_ms.get());
+        }
+        if self.shared.network.down_since_ms().is_none() {
+            return Ok(());
+        }
+        match self.next_due_ms(id) {
+            Some(due_ms) if due_ms <= now_ms => self.shared.network.may_begin(now_ms),
+            Some(due_ms) => Err(due_ms),
+            None => Err(now_ms + IDLE_MAX_MS),
+        }
+    }
+
+    /// Turns may not begin although hosts are due.
+    fn is_held(&self, now_ms: u64) -> bool {
+        self.hold_until_ms.get() > now_ms || self.shared.network.down_since_ms().is_some()
+    }
+
+    /// A host waits until `at_ms` because another host at its address was asked.
+    pub(crate) fn put_off_by_address(&self, at_ms: u64) {
+        self.put_off.borrow_mut().note(at_ms);
+        self.shared.metrics.add(&self.shared.metrics.put_off, 1);
+    }
+
+    /// A turn that reads a robots.txt is counted while the guard lives.
+    pub(crate) fn reading_robots(&self) -> ReadingRobots {
+        let count = Rc::clone(&self.reading_robots);
+        count.set(count.get() + 1);
+        ReadingRobots(count)
+    }
+
+    /// This machine has no descriptor or port left: idle connections are closed, and no turn begins for
+    /// a moment, until others have ended.
+    pub(crate) fn exhausted(&self, now_ms: u64) {
+        self.hold_until_ms.set(now_ms + EXHAUSTED_HOLD_MS);
+        self.parking.borrow_mut().clear();
+        self.shared.metrics.add(&self.shared.metrics.exhausted, 1);
+    }
+
+    /// Links that wait to be merged are worth a merge now if nothing else can be fetched.
+    fn is_hungry(&self, partition: &Partition, now_ms: u64) -> bool {
+        partition.next_due_ms().is_none_or(|due_ms| due_ms > now_ms)
+    }
+
+    /// The turn is over: the host is queued again.
+    pub(crate) fn end_turn(&self, id: PartitionId, host: HostId, pulse: Pulse, was_failing: bool) {
+        let failing = self.failing_turns.get();
+        self.failing_turns
+            .set(failing.saturating_sub(usize::from(was_failing)));
+        if let Err(error) = self.with(id, |partition| partition.end_turn(host, pulse)) {
+            self.shared.fail(error.into());
+        }
+        self.turns.set(self.turns.get().saturating_sub(1));
+        self.count_turn(id, |turns| turns.saturating_sub(1));
+        self.wake.notify_one();
+    }
+}

@@ -1,0 +1,346 @@
+//! The journal, written by one thread: numbers entries, makes them durable with one sync a commit, says what is settled.
+
+use crate::error::{At, RegistryError, Result};
+use crate::files::{no_links, sync_dir};
+use crate::lock::DirLock;
+use crate::log::Entry;
+use crate::log::exchange::Exchange;
+use crate::log::frame::{Head, Tag, put_frame};
+use crate::log::reader::{ArchiveEnd, JournalEnd, put_archive_end};
+use crate::log::segment::{Positions, list_segments, positions_before, segment_path};
+use crate::log::stream::Heard;
+use crate::partition::Partition;
+use portolan_model::PartitionId;
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An entry that is in the journal, for its partition's owner to fold.
+#[derive(Debug)]
+pub struct Delivery {
+    pub partition: PartitionId,
+    pub seq: u64,
+    pub entry: Entry,
+}
+
+/// How far a partition's entries are safe, shared between the thread that commits and the one that checkpoints.
+#[derive(Debug)]
+pub(crate) struct Durable {
+    /// Entries up to here are synced, and so are all forwards that they caused.
+    settled: AtomicU64,
+    /// Entries up to here are in a committed checkpoint.
+    checkpointed: AtomicU64,
+    /// How long the journal has become, of all partitions.
+    journal_bytes: Arc<AtomicU64>,
+}
+
+impl Durable {
+    pub(crate) fn new(checkpointed: u64, journal_bytes: Arc<AtomicU64>) -> Self {
+        Self {
+            settled: AtomicU64::new(checkpointed),
+            checkpointed: AtomicU64::new(checkpointed),
+            journal_bytes,
+        }
+    }
+
+    pub(crate) fn settled(&self) -> u64 {
+        self.settled.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn note_checkpoint(&self, seq: u64) {
+        self.checkpointed.store(seq, Ordering::Release);
+    }
+
+    pub(crate) fn journal_bytes(&self) -> u64 {
+        self.journal_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn checkpointed(&self) -> u64 {
+        self.checkpointed.load(Ordering::Acquire)
+    }
+}
+
+/// The journal of all partitions. Used by one thread.
+#[derive(Debug)]
+pub struct Journal {
+    segments: Segments,
+    partitions: BTreeMap<PartitionId, Lane>,
+    exchange: Exchange,
+    archive_end: ArchiveEnd,
+    journal_bytes: Arc<AtomicU64>,
+    keep_log: bool,
+    lock: Arc<DirLock>,
+}
+
+/// What the journal knows of one partition.
+#[derive(Debug)]
+struct Lane {
+    /// Its last entry.
+    seq: u64,
+    durable: Arc<Durable>,
+}
+
+/// What `Journal::open` is told.
+pub(crate) struct JournalPlan {
+    pub(crate) dir: PathBuf,
+    /// What follows the whole commits is cut.
+    pub(crate) end: JournalEnd,
+    pub(crate) durables: BTreeMap<PartitionId, Arc<Durable>>,
+    /// What each partition has heard of the others.
+    pub(crate) heard: Vec<(PartitionId, Heard)>,
+    pub(crate) journal_bytes: Arc<AtomicU64>,
+    pub(crate) segment_bytes: u64,
+    pub(crate) keep_log: bool,
+    pub(crate) lock: Arc<DirLock>,
+}
+
+impl Journal {
+    pub(crate) fn open(plan: JournalPlan) -> Result<Self> {
+        let positions = &plan.end.positions;
+        let lanes = plan.durables.into_iter().map(|(id, durable)| {
+            let seq = positions.of(id.0);
+            (id, Lane { seq, durable })
+        });
+        let partitions = lanes.collect();
+        plan.journal_bytes
+            .store(plan.end.read_bytes, Ordering::Relaxed);
+        let journal = Self {
+            partitions,
+            exchange: Exchange::new(plan.heard.into_iter()),
+            archive_end: plan.end.archive_end,
+            segments: Segments::open(plan.dir, plan.end, plan.segment_bytes)?,
+            journal_bytes: plan.journal_bytes,
+            keep_log: plan.keep_log,
+            lock: plan.lock,
+        };
+        journal.settle();
+        Ok(journal)
+    }
+
+    /// The archive is durable up to here, and what is committed from now on may name its records.
+    pub fn note_archive_end(&mut self, file: u32, end: u64) {
+        self.archive_end = Some((file, end));
+    }
+
+    /// Appends the entries, and one `Links` entry for each forward to its destination, and makes them durable with one
+    /// sync. Returns all of them, each partition's in order. All of a commit is in the journal or nothing of it, so a page is
+    /// there with all its links or not at all.
+    ///
+    /// After an error nothing more may be committed: open the registry again.
+    pub fn commit(&mut self, batch: Vec<(PartitionId, Entry)>) -> Result<Vec<Delivery>> {
+        let mut deliveries = Vec::with_capacity(batch.len());
+        if batch.is_empty() {
+            return Ok(deliveries);
+        }
+        // Before this commit may begin a segment: if that is torn, the one before it says how far each partition is.
+        self.trim()?;
+        let partitions = &self.partitions;
+        self.segments.begin(|| positions(partitions));
+        let mut forwards = Vec::new();
+        for (partition, mut entry) in batch {
+            let leaving = entry.take_forwards();
+            let seq = self.append(partition, &entry)?;
+            if !leaving.is_empty() {
+                forwards.push((partition, seq, leaving));
+            }
+            deliveries.push(Delivery {
+                partition,
+                seq,
+                entry,
+            });
+        }
+        let own = deliveries.len();
+        for (source, number, leaving) in forwards {
+            let entries = |partition, entry| {
+                let seq = 0;
+                deliveries.push(Delivery {
+                    partition,
+                    seq,
+                    entry,
+                });
+            };
+            self.exchange.pass_on(source, number, leaving, entries)?;
+        }
+        for delivery in &mut deliveries[own..] {
+            delivery.seq = self.append(delivery.partition, &delivery.entry)?;
+        }
+        let written = self.segments.end(self.archive_end)?;
+        self.journal_bytes.fetch_add(written, Ordering::Relaxed);
+        self.settle();
+        Ok(deliveries)
+    }
+
+    /// Deletes what checkpoints of all partitions have made superfluous, unless the log is to be kept.
+    pub fn trim(&mut self) -> Result<()> {
+        if self.keep_log || self.segments.on_disk.len() < 2 {
+            return Ok(());
+        }
+        let lanes = self.partitions.iter();
+        let checkpointed = lanes.map(|(id, lane)| (id.0, lane.durable.checkpointed()));
+        self.segments.drop_before(&checkpointed.collect())
+    }
+
+    /// The last entry of a partition.
+    pub fn last_seq(&self, partition: PartitionId) -> u64 {
+        self.partitions.get(&partition).map_or(0, |lane| lane.seq)
+    }
+
+    /// How often the journal was synced since it was opened.
+    pub fn syncs(&self) -> u64 {
+        self.segments.syncs
+    }
+
+    /// Ends a crawl in order: the next opening does not count as one after a crash. The partitions, all of
+    /// them, must have been flushed; nothing is written for them any longer when they are gone.
+    pub fn close(mut self, partitions: Vec<Partition>) -> Result<()> {
+        drop(partitions);
+        self.trim()?;
+        self.lock.release_clean()
+    }
+
+    /// Entries of one partition are numbered without gaps. Returns this one's number.
+    fn append(&mut self, partition: PartitionId, entry: &Entry) -> Result<u64> {
+        let lane = self.partitions.get_mut(&partition);
+        let lane = lane.ok_or(RegistryError::NoPartition(partition.0))?;
+        lane.seq += 1;
+        let seq = lane.seq;
+        self.segments
+            .put(Tag::Entry(partition), seq, |out| entry.encode(out));
+        Ok(seq)
+    }
+
+    /// Everything that has been appended is durable.
+    fn settle(&self) {
+        for lane in self.partitions.values() {
+            lane.durable.settled.store(lane.seq, Ordering::Release);
+        }
+    }
+}
+
+fn positions(partitions: &BTreeMap<PartitionId, Lane>) -> Positions {
+    let lanes = partitions.iter();
+    lanes.map(|(id, lane)| (id.0, lane.seq)).collect()
+}
+
+/// The journal's files, appended to. A commit waits in `buffer` until it is whole.
+#[derive(Debug)]
+struct Segments {
+    dir: PathBuf,
+    path: PathBuf,
+    /// The segment that is written to.
+    file: Option<File>,
+    file_bytes: u64,
+    segment_bytes: u64,
+    /// The segments on disk, oldest first, and what came before each; the last is written to.
+    on_disk: VecDeque<(u64, Positions)>,
+    buffer: Vec<u8>,
+    next_number: u64,
+    syncs: u64,
+}
+
+impl Segments {
+    fn open(dir: PathBuf, end: JournalEnd, segment_bytes: u64) -> Result<Self> {
+        let mut on_disk = VecDeque::new();
+        for (first, path) in list_segments(&dir)? {
+            // Only the last one may have no sound beginning, and gets a new one then.
+            let before = positions_before(first, &path)?;
+            on_disk.push_back((first, before.unwrap_or_else(|| end.positions.clone())));
+        }
+        let mut segments = Self {
+            path: dir.clone(),
+            file: None,
+            file_bytes: 0,
+            segment_bytes,
+            on_disk,
+            buffer: Vec::new(),
+            next_number: end.next_number,
+            syncs: 0,
+            dir,
+        };
+        if let Some((path, length)) = end.segment {
+            let file = no_links().write(true).open(&path).at(&path)?;
+            file.set_len(length).at(&path)?;
+            // What was read as the journal must still be there after the next crash.
+            file.sync_data().at(&path)?;
+            segments.file = Some(no_links().append(true).open(&path).at(&path)?);
+            segments.path = path;
+            segments.file_bytes = length;
+        }
+        Ok(segments)
+    }
+
+    /// A commit begins. `positions`: where it begins.
+    fn begin(&mut self, positions: impl FnOnce() -> Positions) {
+        if self.file.is_some() && self.file_bytes >= self.segment_bytes {
+            self.file = None;
+            self.file_bytes = 0;
+        }
+        if self.file_bytes == 0 {
+            let positions = positions();
+            if self.file.is_none() {
+                self.on_disk
+                    .push_back((self.next_number, positions.clone()));
+            }
+            self.put(Tag::Positions, 0, |out| positions.encode(out));
+        }
+    }
+
+    fn put(&mut self, tag: Tag, seq: u64, payload: impl FnOnce(&mut Vec<u8>)) {
+        let head = Head {
+            number: self.next_number,
+            seq,
+            synced: self.file_bytes,
+            tag,
+        };
+        put_frame(&mut self.buffer, head, payload);
+        self.next_number += 1;
+    }
+
+    /// The commit is whole: write and sync it. Returns its length.
+    fn end(&mut self, archive_end: ArchiveEnd) -> Result<u64> {
+        self.put(Tag::Commit, 0, |out| put_archive_end(out, archive_end));
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let first = self.on_disk.back().map_or(1, |(first, _)| *first);
+                self.path = segment_path(&self.dir, first);
+                let file = new_file(&self.dir, &self.path)?;
+                none.insert(file)
+            }
+        };
+        file.write_all(&self.buffer).at(&self.path)?;
+        file.sync_data().at(&self.path)?;
+        self.syncs += 1;
+        let written = self.buffer.len() as u64;
+        self.file_bytes += written;
+        self.buffer.clear();
+        Ok(written)
+    }
+
+    /// Deletes segments whose entries are all in checkpoints. The last one stays: it says how far each partition is.
+    fn drop_before(&mut self, checkpointed: &Positions) -> Result<()> {
+        // One that is empty says nothing.
+        while self.file_bytes > 0
+            && let Some((_, ends)) = self.on_disk.get(1)
+            && checkpointed.reach(ends)
+            && let Some((first, _)) = self.on_disk.pop_front()
+        {
+            let path = segment_path(&self.dir, first);
+            fs::remove_file(&path).at(&path)?;
+        }
+        Ok(())
+    }
+}
+
+fn new_file(dir: &Path, path: &Path) -> Result<File> {
+    let file = OpenOptions::new()
+        .append(true)
+        .create_new(true)
+        .open(path)
+        .at(path)?;
+    sync_dir(dir)?;
+    Ok(file)
+}
