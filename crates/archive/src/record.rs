@@ -179,10 +179,8 @@ impl RecordBuilder {
         {
             push_field(record, "WARC-Identified-Payload-Type", found);
         }
-        let block_type = match capture.resource_type {
-            Some(media_type) => media_type,
-            None => "application/http;msgtype=response",
-        };
+        let of_http = "application/http;msgtype=response";
+        let block_type = capture.resource_type.unwrap_or(of_http);
         push_field(record, "Content-Type", block_type);
         end_record(record, &[&self.head, body]);
 
