@@ -23,6 +23,7 @@ fn main() {
         sha1: Some(Sha1::digest(&body).into()),
         status: 200,
         protocol: None,
+        resource_type: None,
         identified_type: Some("text/html"),
         truncated: None,
         facts: PageFacts {

@@ -25,6 +25,8 @@ pub struct Capture<'a> {
     pub status: u16,
     /// What spoke, where it was not HTTP/1.x: `h2`, `http/0.9`. Written as WARC-Protocol.
     pub protocol: Option<&'a str>,
+    /// It is no HTTP: the body alone is archived, as a resource record of this media type.
+    pub resource_type: Option<&'a str>,
     /// Media type found by looking at the body; written where the head says otherwise.
     pub identified_type: Option<&'a str>,
     pub truncated: Option<Truncation>,

@@ -71,12 +71,12 @@ pub(crate) fn line_start_of(
             .and_then(timestamp_of_warc_date)
             .unwrap_or_else(|| "0".repeat(14)),
         url,
-        mime: if record.kind() == "revisit" {
-            Some("warc/revisit")
-        } else {
-            http.media_type()
+        mime: match record.kind() {
+            "revisit" => Some("warc/revisit"),
+            "resource" => record.header("Content-Type"),
+            _ => http.media_type(),
         },
-        status: Some(&http.status),
+        status: (record.kind() != "resource").then_some(&*http.status),
         digest: record.header("WARC-Payload-Digest").unwrap_or(&empty),
     })
 }

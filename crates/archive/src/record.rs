@@ -104,8 +104,10 @@ impl RecordBuilder {
         let mut out = Vec::with_capacity(capture.body.len() / 2 + 4096);
 
         self.head.clear();
-        let (head, status) = (capture.response_head, capture.status);
-        push_stored_head(&mut self.head, head, status, payload_bytes);
+        if capture.resource_type.is_none() {
+            let (head, status) = (capture.response_head, capture.status);
+            push_stored_head(&mut self.head, head, status, payload_bytes);
+        }
         let (found_sha1, block_sha1) = match revisit {
             None => digest::payload_and_block(&self.head, capture.body),
             // The block of a revisit is its head alone.
@@ -149,10 +151,10 @@ impl RecordBuilder {
         let head = HttpHead::parse(&self.head);
         let body = if revisit.is_some() { &[] } else { capture.body };
         let record = &mut self.plain;
-        let kind = if revisit.is_some() {
-            "revisit"
-        } else {
-            "response"
+        let kind = match capture.resource_type {
+            _ if revisit.is_some() => "revisit",
+            Some(_) => "resource",
+            None => "response",
         };
         begin_record(record, kind, ids.response, capture.at_ms);
         push_field(record, "WARC-Target-URI", url);
@@ -177,7 +179,9 @@ impl RecordBuilder {
         {
             push_field(record, "WARC-Identified-Payload-Type", found);
         }
-        push_field(record, "Content-Type", "application/http;msgtype=response");
+        let of_http = "application/http;msgtype=response";
+        let block_type = capture.resource_type.unwrap_or(of_http);
+        push_field(record, "Content-Type", block_type);
         end_record(record, &[&self.head, body]);
 
         let index_start = cdxj::line_start(&cdxj::Entry {
@@ -187,9 +191,9 @@ impl RecordBuilder {
             mime: if revisit.is_some() {
                 Some("warc/revisit")
             } else {
-                head.media_type()
+                capture.resource_type.or(head.media_type())
             },
-            status: Some(&head.status),
+            status: capture.resource_type.is_none().then_some(&*head.status),
             digest: digests.payload,
         });
         let packing = if !self.recompress_encoded && revisit.is_none() && is_packed(&head) {

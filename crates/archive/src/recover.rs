@@ -122,7 +122,7 @@ fn write_index(
     let mut reader = WarcReader::open_at(&warc, records_end)?;
     let mut head = Vec::new();
     while let Some(record) = reader.next_record()? {
-        if !matches!(record.kind(), "response" | "revisit") {
+        if !matches!(record.kind(), "response" | "revisit" | "resource") {
             continue;
         }
         head.clear();

@@ -149,7 +149,7 @@ impl Verifier<'_> {
         }
         let digests = read_digests(record, reader)?;
         let length = reader.finish_record()?;
-        if matches!(record.kind(), "response" | "revisit") {
+        if matches!(record.kind(), "response" | "revisit" | "resource") {
             let line = self.surt.map(|surt| {
                 let http = HttpHead::parse(&digests.http_head);
                 let mut line = line_start_of(record, &http, surt);

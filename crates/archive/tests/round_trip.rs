@@ -97,6 +97,7 @@ fn a_response_says_what_was_captured() {
     let (mut writer, _) = recover(dir.path(), ArchiveSettings::default(), None);
     let capture = Capture {
         truncated: Some(Truncation::Length),
+        resource_type: None,
         identified_type: Some("application/pdf"),
         protocol: Some("h2"),
         ..capture(URL, "test,a)/page", HEAD, b"hello")

@@ -2,7 +2,7 @@
 //! no clock, no other room; every input is taken to be hostile.
 //!
 //! Layout: `charset` (which charset a page is in, and its pieces as UTF-8), `html` (the streaming link
-//! scanner), `css` (what style sheets need), `robots` (RFC 9309), `directives` (X-Robots-Tag and meta robots), `sitemap`, `feed`, `xml`
+//! scanner), `css` (what style sheets need), `robots` (RFC 9309), `directives` (X-Robots-Tag and meta robots), `listing` (directories of FTP servers, Gopher menus), `sitemap`, `feed`, `xml`
 //! (what those two share), `tol` and `tvi` (tables that a site keeps beside a document: its links, its volatile parts), `mime` (content types, sniffing, which parser a body gets), `fingerprint`
 //! (exact and similar).
 //!
@@ -35,6 +35,7 @@ mod directives;
 mod feed;
 mod fingerprint;
 pub mod html;
+mod listing;
 mod mime;
 mod robots;
 mod sitemap;
@@ -46,6 +47,7 @@ pub use css::{CssScanner, style_sheet_text};
 pub use directives::{Directives, meta_concerns};
 pub use feed::{FeedLimits, FeedLink, FeedLinkKind, FeedSummary, parse_feed};
 pub use fingerprint::{Fingerprint, Simhash, distance};
+pub use listing::{parse_gopher_menu, parse_listing};
 pub use mime::{DocumentKind, MimeType, SNIFF_BYTES, is_gzip, kind_of, sniff};
 pub use robots::{MAX_ROBOTS_BYTES, Robots, RobotsAnswer, RobotsVerdict};
 pub use sitemap::{SitemapEntry, SitemapKind, SitemapLimits, SitemapSummary, parse_sitemap};

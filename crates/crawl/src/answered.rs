@@ -41,6 +41,8 @@ pub(crate) struct Answered {
     request_head: Vec<u8>,
     response_head: Vec<u8>,
     protocol: Option<&'static str>,
+    /// It is no HTTP, and this is its media type.
+    resource_type: Option<String>,
     oddities: Vec<&'static str>,
 }
 
@@ -55,6 +57,7 @@ impl Answered {
             surt: url.surt(),
             ip,
             protocol: protocol_of(&response),
+            resource_type: resource_type_of(&response),
             oddities: response.oddities.iter().map(Oddity::name).collect(),
             request_head: response.request_head,
             response_head: response.head.into_bytes(),
@@ -80,6 +83,7 @@ impl Answered {
             sha1: body.is_none().then_some(visit.sha1),
             status: visit.status,
             protocol: self.protocol,
+            resource_type: self.resource_type.as_deref(),
             identified_type: None,
             truncated: visit.truncated,
             facts: PageFacts {
@@ -99,6 +103,15 @@ fn protocol_of(response: &Response) -> Option<&'static str> {
     match response.version() {
         Version::Http2 => Some("h2"),
         Version::Http09 => Some("http/0.9"),
-        _ => None,
+        Version::Other(scheme) => Some(scheme.name()),
+        Version::Http10 | Version::Http11 => None,
     }
+}
+
+fn resource_type_of(response: &Response) -> Option<String> {
+    let Version::Other(_) = response.version() else {
+        return None;
+    };
+    let said = response.header_str("content-type");
+    Some(said.unwrap_or("application/octet-stream").to_owned())
 }

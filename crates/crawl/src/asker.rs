@@ -67,6 +67,8 @@ pub(crate) struct Asker {
     /// After a crash the host is left alone for this time in any case.
     pub(crate) sure_pause_ms: u64,
     pub(crate) is_over: bool,
+    /// Files were asked for, which need no rest.
+    pub(crate) is_this_machine: bool,
     /// What the turn takes of the worker's places.
     pub(crate) seat: Rc<Seat>,
 }
@@ -90,6 +92,7 @@ impl Asker {
             unrecorded: false,
             sure_pause_ms: u64::from(turn.recorded_delay_ms.unwrap_or(unknown_ms)),
             is_over: false,
+            is_this_machine: false,
             seat: Rc::new(seat),
             worker: Rc::clone(worker),
             shared,
@@ -123,6 +126,7 @@ impl Asker {
             // No entry will tell of the request, so every pause is noted.
             sure_pause_ms: 0,
             is_over: false,
+            is_this_machine: false,
             seat: Rc::clone(seat),
             worker: Rc::clone(worker),
             shared,
@@ -155,6 +159,7 @@ impl Asker {
     ) -> Result<Asked, NetError> {
         let shared = Arc::clone(&self.shared);
         let origin = origin_of(url);
+        self.is_this_machine = origin.scheme == Scheme::File;
         let metered = match Metered::begin(&shared, self.access.bytes_per_s) {
             Ok(metered) => metered,
             Err(at_ms) => {
@@ -168,6 +173,8 @@ impl Asker {
             .filter(|c| c.reusable() && *c.origin() == origin);
         let resolved = match &kept {
             Some(_) => None,
+            // Files are at no address.
+            None if origin.scheme == Scheme::File => Some(Arc::new(Resolved::elsewhere())),
             None => match self.seat.resolve(shared.address_of(&origin)).await {
                 Ok(resolved) => Some(resolved),
                 Err(error) => {
@@ -317,6 +324,9 @@ impl Asker {
 
     /// The host was asked, or could not be: from here on it is left alone.
     fn rest(&mut self, now_ms: u64, took_ms: u64, crawl_delay_ms: Option<u64>, mood: Mood) {
+        if self.is_this_machine {
+            return;
+        }
         let (polite, delays) = (&self.shared.politeness, self.delays(crawl_delay_ms));
         self.pulse = polite.after(&self.pulse, now_ms, took_ms, delays, mood);
         self.unrecorded = true;
@@ -409,12 +419,7 @@ impl Asker {
 }
 
 pub(crate) fn origin_of(url: &CanonicalUrl) -> Origin {
-    let scheme = if url.is_https() {
-        Scheme::Https
-    } else {
-        Scheme::Http
-    };
-    Origin::new(scheme, url.host(), url.port())
+    Origin::new(url.scheme(), url.host(), url.port())
 }
 
 /// What an answer's head says of the host.

@@ -148,6 +148,7 @@ pub(crate) fn connector(settings: &Settings) -> Result<Connector, CrawlError> {
     let guard = Guard::new(settings.dns.allow_private, networks, []).with_ports(ports.copied());
     let connector =
         Connector::new(http(settings), guard).map_err(|e| CrawlError::Input(e.to_string()))?;
+    let connector = connector.with_folders(&settings.files.folders);
     Ok(connector.through(proxies(settings)?))
 }
 

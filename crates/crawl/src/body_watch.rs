@@ -49,7 +49,7 @@ impl BodySink for BodyWatch {
         }
         let mime = head.get("content-type").and_then(MimeType::parse_header);
         match mime {
-            Some(mime) if !is_wanted(mime.essence(), wanted) => {
+            Some(mime) if !is_wanted(mime.essence(), wanted) && !leads_on(mime.essence()) => {
                 self.refused = Some(Reason::ContentType);
                 ControlFlow::Break(())
             }
@@ -74,6 +74,11 @@ impl BodySink for BodyWatch {
             *place.borrow_mut() = places.acquire_owned().await.ok();
         }))
     }
+}
+
+/// Directories and menus are the pages of FTP and Gopher: without them nothing would be found there.
+fn leads_on(mime: &str) -> bool {
+    matches!(mime, "text/ftp-dir-listing" | "application/gopher-menu")
 }
 
 /// `text/html` is itself, `text/*` all of a kind.

@@ -10,7 +10,8 @@ use memchr::memmem;
 use portolan_archive::RecordBuilder;
 use portolan_content::{
     CssScanner, Directives, DocumentKind, FeedLimits, Fingerprint, MimeType, SitemapLimits,
-    html::refresh_target, is_gzip, kind_of, parse_feed, parse_sitemap, style_sheet_text,
+    html::refresh_target, is_gzip, kind_of, parse_feed, parse_gopher_menu, parse_listing,
+    parse_sitemap, style_sheet_text,
 };
 use portolan_model::{
     CanonicalUrl, Canonicalizer, DocId, LinkKind, Outcome, PartitionId, Reason, Visit,
@@ -189,13 +190,17 @@ impl Workbench {
                 record: None,
             };
         }
-        let record = shared.metrics.sampled(Stage::Record, || {
-            self.record(shared, fetched, response, &visit, &links)
+        // Outside of HTTP there is nothing to keep of an answer without a document.
+        let is_kept = fetched.url.scheme().is_http() || status == 200;
+        let record = is_kept.then(|| {
+            shared.metrics.sampled(Stage::Record, || {
+                self.record(shared, fetched, response, &visit, &links)
+            })
         });
         Processed {
             visit,
             links,
-            record: Some(record),
+            record,
         }
     }
 
@@ -370,6 +375,12 @@ impl Workbench {
                     raw.push(link.href, LinkKind::Feed, false);
                 });
             }
+            DocumentKind::Listing => parse_listing(body, &mut |href| {
+                raw.push(href, LinkKind::Anchor, false);
+            }),
+            DocumentKind::GopherMenu => parse_gopher_menu(body, &mut |href| {
+                raw.push(href, LinkKind::Anchor, false);
+            }),
             _ => {}
         }
         HtmlFacts::default()
@@ -436,20 +447,26 @@ impl Workbench {
         let built = self.builder.build(&capture, outlinks);
         let may_be_copy =
             shared.settings.archive.deduplicate && visit.is_document() && !body.is_empty();
+        // A revisit record has a head of HTTP, which a resource has not.
+        let may_be_copy = may_be_copy && fetched.url.scheme().is_http();
         Record::Answer {
             built,
             copy: may_be_copy.then(|| Box::new(answered)),
         }
     }
 
-    /// The record of something that is not a visit of a queued URL: robots.txt.
+    /// The record of something that is not a visit of a queued URL: robots.txt. `None`: there was no document, and no HTTP that
+    /// says so.
     pub(crate) fn record_plain(
         &mut self,
         url: &CanonicalUrl,
         response: Response,
         ip: Option<IpAddr>,
         at_ms: u64,
-    ) -> Record {
+    ) -> Option<Record> {
+        if !url.scheme().is_http() && response.status() != 200 {
+            return None;
+        }
         let visit = Visit {
             status: response.status(),
             fetch_ms: response.timings.total_ms,
@@ -458,10 +475,10 @@ impl Workbench {
         };
         let (answered, body) = Answered::of(url, ip, response);
         let capture = answered.capture(url.as_str(), &visit, Some(&body));
-        Record::Answer {
+        Some(Record::Answer {
             built: self.builder.build(&capture, []),
             copy: None,
-        }
+        })
     }
 
     /// The sitemaps that a robots.txt names, by owner.

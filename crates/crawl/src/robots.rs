@@ -342,7 +342,7 @@ impl Visitor {
         } else {
             PageLinks::none(None)
         };
-        self.log_host(record, links, Some(archived)).await;
+        self.log_host(record, links, archived).await;
     }
 
     /// robots.txt could not be read, so nothing may be fetched: the host rests as after a failure, and

@@ -139,6 +139,11 @@ impl Scope {
         if !within {
             return Some(Reason::OutOfScope);
         }
+        // Each protocol may be asked at its own port.
+        let scheme = url.scheme();
+        if !scheme.is_http() && url.port() == scheme.default_port() {
+            return None;
+        }
         self.refused_by_port(url.port())
     }
 

@@ -8,6 +8,7 @@ mod nearest;
 
 use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
 
 pub use access::{AccessSettings, HostSettings, SecretText};
 pub(crate) use access::{Entrance, is_secret, product_of, split_field};
@@ -38,6 +39,7 @@ pub struct Settings {
     pub robots: RobotsSettings,
     pub scope: ScopeSettings,
     pub urls: CanonicalSettings,
+    pub files: FileSettings,
     pub dns: DnsSettings,
     pub http: HttpSettings,
     pub content: ContentSettings,
@@ -45,6 +47,13 @@ pub struct Settings {
     pub frontier: FrontierSettings,
     pub partition: PartitionSettings,
     pub registry: RegistrySettings,
+}
+
+/// Which files `file` URLs may name.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileSettings {
+    pub folders: Vec<PathBuf>,
 }
 
 /// Who we say we are.

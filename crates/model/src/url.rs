@@ -3,7 +3,7 @@
 //!
 //! Layout: `canonical` (the URL itself), `canonicalizer` (text to canonical URL), `direct` (the same
 //! for everyday links, without the general parser), `escape` (percent-encoding), `parameters`
-//! (tracking and session parameters), `href` (prefilter), `surt` (key for CDXJ), `error`.
+//! (tracking and session parameters), `scheme` (what can be crawled), `href` (prefilter), `surt` (key for CDXJ), `error`.
 
 mod canonical;
 mod canonicalizer;
@@ -12,6 +12,7 @@ mod error;
 mod escape;
 mod href;
 mod parameters;
+mod scheme;
 mod surt;
 
 pub use canonical::{CanonicalUrl, is_public_suffix};
@@ -19,3 +20,4 @@ pub use canonicalizer::{Canonicalizer, MAX_URL_BYTES};
 pub use error::CanonicalUrlError;
 pub use href::is_crawlable_href;
 pub use parameters::CanonicalSettings;
+pub use scheme::Scheme;

@@ -6,11 +6,13 @@ use crate::dial::Dialer;
 use crate::error::is_exhaustion;
 use crate::guard::Guard;
 use crate::http::{Connection, HttpSettings, Opened, Origin, Scheme, Stream};
+use crate::other::Other;
 use crate::proxy::{Forward, Kind, Proxies, Proxy, Target};
 use crate::resolve::Resolved;
 use crate::tls::{BadCertificate, Certificate, SetupError, Tls};
 use rustls::pki_types::ServerName;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -25,6 +27,8 @@ pub struct Connector {
     settings: Arc<HttpSettings>,
     guard: Guard,
     proxies: Proxies,
+    /// `file` URLs are read below these alone.
+    folders: Arc<[PathBuf]>,
     tls: Tls,
     /// Opens connections instead of this machine's network.
     dialer: Option<Arc<dyn Dialer>>,
@@ -45,6 +49,7 @@ impl Connector {
             guard,
             proxies: Proxies::default(),
             dialer: None,
+            folders: Arc::default(),
         })
     }
 
@@ -59,6 +64,13 @@ impl Connector {
     #[must_use]
     pub fn dialled_by(mut self, dialer: Arc<dyn Dialer>) -> Self {
         self.dialer = Some(dialer);
+        self
+    }
+
+    /// The same, but files below these folders may be read.
+    #[must_use]
+    pub fn with_folders(mut self, folders: &[PathBuf]) -> Self {
+        self.folders = folders.into();
         self
     }
 
@@ -89,6 +101,9 @@ impl Connector {
     ) -> Result<Connection, NetError> {
         let started = Instant::now();
         let deadline = started + Duration::from_millis(self.settings.connect_timeout_ms);
+        if !origin.scheme.is_http() {
+            return self.connect_other(origin, resolved, started).await;
+        }
         let reached = if self.resolves_elsewhere(origin) {
             self.reach_by_name(origin, deadline).await?
         } else {
@@ -96,8 +111,8 @@ impl Connector {
         };
         let rest = async {
             let (stream, certificate, speaks_http2) = match origin.scheme {
-                Scheme::Http => (reached.stream, Certificate::None, false),
                 Scheme::Https => self.secure(origin, reached.stream).await?,
+                _ => (reached.stream, Certificate::None, false),
             };
             let opened = Opened {
                 stream,
@@ -124,6 +139,32 @@ impl Connector {
             .map_err(|error| not_open(address, &error))
     }
 
+    /// To what speaks no HTTP. No proxy leads there: who wants one for it gets no connection past it.
+    async fn connect_other(
+        &self,
+        origin: &Origin,
+        resolved: &Resolved,
+        started: Instant,
+    ) -> Result<Connection, NetError> {
+        let settings = self.settings.clone();
+        if origin.scheme == Scheme::File {
+            let other = Other::files(self.folders.clone());
+            let place = (origin.clone(), None);
+            return Ok(Connection::other(other, place, settings, started));
+        }
+        if self.proxies.of(origin).is_some() {
+            return Err(NetError::Connect {
+                address: origin.to_string(),
+                detail: format!("no proxy leads to {} servers", origin.scheme),
+            });
+        }
+        let deadline = started + Duration::from_millis(self.settings.connect_timeout_ms);
+        let reached = self.reach(origin, resolved, deadline).await?;
+        let other = Other::over(origin.scheme, reached.stream, reached.peer);
+        let place = (origin.clone(), reached.peer);
+        Ok(Connection::other(other, place, settings, started))
+    }
+
     /// The first address that takes a connection. Each gets an equal share of the time that is left.
     async fn reach(
         &self,
@@ -134,6 +175,8 @@ impl Connector {
         let port = match resolved.port_override {
             // A person's rule says so.
             Some(port) => port,
+            // The port that its protocol has by right.
+            None if origin.port == origin.scheme.default_port() => origin.port,
             None => {
                 self.guard.check_port(origin.port)?;
                 origin.port
@@ -321,7 +364,7 @@ impl Connector {
     }
 }
 
-async fn open(address: SocketAddr) -> Result<TcpStream, NetError> {
+pub(crate) async fn open(address: SocketAddr) -> Result<TcpStream, NetError> {
     match TcpStream::connect(address).await {
         Ok(stream) => {
             // Requests are written whole, so waiting for more to send only delays them.

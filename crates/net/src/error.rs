@@ -36,6 +36,11 @@ pub enum NetError {
     },
     #[error("the answer is not HTTP: {0}")]
     BrokenHttp(String),
+    #[error("the answer is not {protocol}: {detail}")]
+    BrokenOther {
+        protocol: &'static str,
+        detail: String,
+    },
     #[error("the connection was lost: {detail}")]
     ConnectionLost {
         detail: String,
@@ -70,7 +75,7 @@ impl NetError {
                 Some(BadCertificate::WrongHost) => Reason::TlsWrongHost,
             },
             NetError::Timeout { .. } => Reason::Timeout,
-            NetError::BrokenHttp(_) => Reason::BrokenHttp,
+            NetError::BrokenHttp(_) | NetError::BrokenOther { .. } => Reason::BrokenHttp,
             NetError::ConnectionLost { .. } | NetError::OutOfStep => Reason::ConnectionLost,
             NetError::PrivateAddress(_) => Reason::PrivateAddress,
             NetError::Port(_) => Reason::Port,

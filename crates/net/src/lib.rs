@@ -1,9 +1,9 @@
 //! The only room that opens sockets to the Web: it finds addresses, guards private networks,
-//! connects, and speaks HTTP as odd servers do.
+//! connects, and speaks HTTP as odd servers do, FTP and Gopher.
 //!
 //! Layout: `resolve` (host names to addresses, cached), `guard` (which addresses may be reached),
-//! `network` (blocks of addresses), `connect` (TCP and TLS), `dial` (who opens
-//! connections, if not this machine), `proxy` (through whom), `tls` (whom we trust), `http` (requests
+//! `network` (blocks of addresses), `connect` (TCP and TLS), `dial` (who opens connections, if not this
+//! machine), `proxy` (through whom), `other` (FTP, Gopher, files), `tls` (whom we trust), `http` (requests
 //! and answers), `cookies` (what servers want to be told again), `decode` (content encodings), `error` (why no answer came).
 
 mod connect;
@@ -14,6 +14,7 @@ mod error;
 mod guard;
 mod http;
 mod network;
+mod other;
 mod proxy;
 mod resolve;
 mod tls;

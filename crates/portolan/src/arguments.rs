@@ -75,6 +75,7 @@ pub(crate) enum Command {
     portolan crawl https://example.org/ --contact mailto:me@example.net\n  \
     portolan crawl https://example.org/docs/ --scope prefix --max-pages 1000 --out docs\n  \
     portolan crawl --seeds-file seeds.txt --scope domain --time-limit 8h\n  \
+    portolan crawl ftp://ftp.example.org/pub/ --scope prefix\n  \
     portolan crawl http://h0.sim.test/ --scope any --delay 0s --resolve '*.sim.test=127.0.0.1:8080'\n  \
     portolan crawl --out docs                 # docs holds a crawl: go on with it\n  \
     portolan crawl --out docs --retry-failed timeout,http-5xx\n\n\

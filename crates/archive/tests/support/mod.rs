@@ -25,6 +25,7 @@ pub fn capture<'a>(url: &'a str, surt: &'a str, head: &'a [u8], body: &'a [u8]) 
         sha1: None,
         status: 200,
         protocol: None,
+        resource_type: None,
         identified_type: None,
         truncated: None,
         facts: PageFacts {

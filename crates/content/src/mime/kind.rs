@@ -16,6 +16,10 @@ pub enum DocumentKind {
     PlainText,
     /// A style sheet. Only its Content-Type tells it from other text.
     Css,
+    /// The listing of a directory, of an FTP server or of this machine.
+    Listing,
+    /// A menu of a Gopher server.
+    GopherMenu,
     /// Nothing that we read links from.
     Other,
 }
@@ -45,6 +49,8 @@ pub fn kind_of(content_type: Option<&MimeType>, first_bytes: &[u8]) -> DocumentK
         | "application/force-download"
         | "*/*" => by_content(raw, text),
         "text/css" => DocumentKind::Css,
+        "text/ftp-dir-listing" => DocumentKind::Listing,
+        "application/gopher-menu" => DocumentKind::GopherMenu,
         "text/markdown" | "text/x-markdown" => DocumentKind::PlainText,
         "application/rss+xml" | "application/atom+xml" | "application/rdf+xml" | "text/rss" => {
             match by_root(text) {

@@ -2,6 +2,7 @@
 
 use portolan_archive::MAX_NODE_NUMBER;
 use portolan_model::Order;
+use portolan_model::url::Scheme;
 use portolan_net::{Network, ResolveRule, check_name_server};
 
 use super::{MAX_PARTITIONS, Settings, SettingsError};
@@ -80,6 +81,21 @@ impl Settings {
         }
         if self.dns.ttl_min_ms > self.dns.ttl_max_ms {
             return wrong("dns.ttl_min_ms", "must not be more than dns.ttl_max_ms");
+        }
+        let is_file = self.urls.also_schemes.contains(&Scheme::File);
+        if is_file && self.files.folders.is_empty() {
+            return wrong(
+                "files.folders",
+                "must name the folders that may be read where urls.also_schemes has \"file\"",
+            );
+        }
+        if self
+            .files
+            .folders
+            .iter()
+            .any(|folder| !folder.is_absolute())
+        {
+            return wrong("files.folders", "must hold absolute paths");
         }
         for (setting, ports) in [
             ("scope.allowed_ports", &self.scope.allowed_ports),

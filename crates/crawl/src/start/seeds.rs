@@ -47,6 +47,7 @@ pub(crate) fn check_ports(settings: &Settings, seeds: &[CanonicalUrl]) -> Result
         let port = seed.port();
         let allowed = scope.allowed_ports.contains(&port) || scope.also_ports.contains(&port);
         if let Some(service) = service_of_port(port)
+            && port != seed.scheme().default_port()
             && !allowed
         {
             return Err(CrawlError::Input(format!(

@@ -1,13 +1,13 @@
 //! A URL in canonical form: its text and where its parts begin. How a text gets here is the
 //! canonicalizer's business.
 
-use super::{CanonicalUrlError, MAX_URL_BYTES, surt};
+use super::{CanonicalUrlError, MAX_URL_BYTES, Scheme, surt};
 use crate::{DocId, HostId, Identities};
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// A URL in canonical form: http or https, no fragment, no user name, and only one spelling.
+/// A URL in canonical form: of a `Scheme`, no fragment, no user name, and only one spelling.
 ///
 /// Holds one string and four offsets: parts are slices, and cloning copies one string.
 #[derive(Clone)]
@@ -56,9 +56,15 @@ impl CanonicalUrl {
         self.text
     }
 
-    /// `http` or `https`.
-    pub fn scheme(&self) -> &str {
-        if self.is_https() { "https" } else { "http" }
+    pub fn scheme(&self) -> Scheme {
+        let text = self.text.as_bytes();
+        match text[0] {
+            b'h' if text[4] == b's' => Scheme::Https,
+            b'h' => Scheme::Http,
+            b'g' => Scheme::Gopher,
+            _ if text[1] == b't' => Scheme::Ftp,
+            _ => Scheme::File,
+        }
     }
 
     pub fn is_https(&self) -> bool {
@@ -127,7 +133,12 @@ impl CanonicalUrl {
     }
 
     fn authority_start(&self) -> usize {
-        "http://".len() + usize::from(self.is_https())
+        match self.scheme() {
+            Scheme::Http | Scheme::File => "http://".len(),
+            Scheme::Https => "https://".len(),
+            Scheme::Ftp => "ftp://".len(),
+            Scheme::Gopher => "gopher://".len(),
+        }
     }
 
     fn from_structure(text: String) -> Option<Self> {
@@ -168,13 +179,9 @@ impl CanonicalUrl {
 
 /// Where the authority starts, and the port that the scheme implies.
 fn default_port_of(text: &str) -> Option<(usize, u16)> {
-    if text.starts_with("http://") {
-        Some(("http://".len(), 80))
-    } else if text.starts_with("https://") {
-        Some(("https://".len(), 443))
-    } else {
-        None
-    }
+    let (name, rest) = text.split_once(':')?;
+    let scheme = Scheme::from_name(name).filter(|_| rest.starts_with("//"))?;
+    Some((name.len() + "://".len(), scheme.default_port()))
 }
 
 /// Can nobody own this name, as with `co.uk` and `github.io`, or is it a single label? By the public suffix list.
@@ -249,7 +256,7 @@ mod tests {
     #[test]
     fn parts_are_where_they_should_be() {
         let u = url("https://www.example.co.uk:8443/a/b/c.html?x=1&y=?z");
-        assert_eq!((u.scheme(), u.is_https()), ("https", true));
+        assert_eq!((u.scheme(), u.is_https()), (Scheme::Https, true));
         assert_eq!((u.host(), u.port()), ("www.example.co.uk", 8443));
         assert_eq!(u.authority(), "www.example.co.uk:8443");
         assert_eq!(u.origin(), "https://www.example.co.uk:8443");
@@ -263,7 +270,10 @@ mod tests {
         assert_eq!(u.host_id(&ids), ids.host("www.example.co.uk"));
 
         let u = url("http://[::1]/");
-        assert_eq!((u.scheme(), u.host(), u.port()), ("http", "[::1]", 80));
+        assert_eq!(
+            (u.scheme(), u.host(), u.port()),
+            (Scheme::Http, "[::1]", 80)
+        );
         assert_eq!((u.authority(), u.path(), u.query()), ("[::1]", "/", None));
         assert_eq!((u.registrable_domain(), u.directory_depth()), ("[::1]", 0));
     }
@@ -310,7 +320,8 @@ mod tests {
         for text in [
             "",
             "http",
-            "ftp://example.org/",
+            "ftps://example.org/",
+            "ftp:/example.org/",
             "http://",
             "http:///",
             "http://example.org",

@@ -3,8 +3,8 @@
 
 use super::escape::SEGMENT;
 use super::parameters::DropRules;
-use super::{CanonicalSettings, CanonicalUrl, CanonicalUrlError, direct};
-use url::Url;
+use super::{CanonicalSettings, CanonicalUrl, CanonicalUrlError, Scheme, direct};
+use url::{Host, Url};
 
 /// Longer texts are refused unread. Far above what servers take (8 KiB is common) and far below
 /// what could hurt: a page may hold megabytes in one attribute.
@@ -14,6 +14,7 @@ pub const MAX_URL_BYTES: usize = 64 * 1024;
 #[derive(Debug, Clone)]
 pub struct Canonicalizer {
     rules: DropRules,
+    also_schemes: Vec<Scheme>,
 }
 
 impl Default for Canonicalizer {
@@ -26,6 +27,7 @@ impl Canonicalizer {
     pub fn new(settings: &CanonicalSettings) -> Self {
         Self {
             rules: DropRules::new(settings),
+            also_schemes: settings.also_schemes.clone(),
         }
     }
 
@@ -81,7 +83,7 @@ impl Canonicalizer {
         let default_port = match url.scheme() {
             "http" => 80,
             "https" => 443,
-            other => return Err(CanonicalUrlError::Scheme(other.to_owned())),
+            other => return self.canonical_other(url, other),
         };
         let host = host_without_root_dot(url)?;
         let mut text = String::with_capacity(url.as_str().len());
@@ -121,6 +123,49 @@ impl Canonicalizer {
     }
 }
 
+impl Canonicalizer {
+    /// Outside of http there are no parameters: a name is taken as it is, and a question mark belongs to it.
+    fn canonical_other(&self, url: &Url, scheme: &str) -> Result<CanonicalUrl, CanonicalUrlError> {
+        let Some(scheme) = Scheme::from_name(scheme) else {
+            return Err(CanonicalUrlError::Scheme(scheme.to_owned()));
+        };
+        if !self.also_schemes.contains(&scheme) {
+            return Err(CanonicalUrlError::NotAsked(scheme));
+        }
+        let mut text = format!("{scheme}://");
+        match (scheme, url.host_str().unwrap_or("")) {
+            (Scheme::File, "" | "localhost") => text.push_str("localhost"),
+            (Scheme::File, _) | (_, "") => return Err(CanonicalUrlError::NoHost),
+            (_, host) => text.push_str(without_root_dot(&Host::parse(host)?.to_string())?),
+        }
+        let host_end = text.len();
+        let port = url.port().unwrap_or(scheme.default_port());
+        if port != scheme.default_port() {
+            text.push(':');
+            text.push_str(&port.to_string());
+        }
+        let path_start = text.len();
+        let mut path = url.path();
+        if scheme == Scheme::Ftp {
+            // How it is to be transferred (RFC 1738) is no part of its name.
+            path = path.rsplit_once(";type=").map_or(path, |(name, _)| name);
+        }
+        for segment in path.strip_prefix('/').unwrap_or(path).split('/') {
+            text.push('/');
+            SEGMENT.push(&mut text, segment);
+        }
+        if let Some(query) = url.query().filter(|_| scheme != Scheme::File) {
+            text.push_str("%3F");
+            SEGMENT.push(&mut text, query);
+        }
+        within_limit(&text)?;
+        let end = text.len();
+        Ok(CanonicalUrl::from_parts(
+            text, host_end, port, path_start, end,
+        ))
+    }
+}
+
 /// Appends `/` and a segment that is not `.` or `..`. Returns whether it held nothing that the
 /// WHATWG parser should have seen first. A session's segment is dropped by the caller: a `..` behind it
 /// would otherwise take the segment before it.
@@ -138,7 +183,10 @@ pub(super) fn push_segment(rules: &DropRules, out: &mut String, segment: &str) -
 /// The name without the dot that stands for the root of DNS. A name of dots alone is none, and
 /// several dots at the end cannot be resolved.
 fn host_without_root_dot(url: &Url) -> Result<&str, CanonicalUrlError> {
-    let host = url.host_str().ok_or(CanonicalUrlError::NoHost)?;
+    without_root_dot(url.host_str().ok_or(CanonicalUrlError::NoHost)?)
+}
+
+fn without_root_dot(host: &str) -> Result<&str, CanonicalUrlError> {
     let host = host.strip_suffix('.').unwrap_or(host);
     if host.is_empty() || host.ends_with('.') {
         return Err(CanonicalUrlError::NoHost);

@@ -13,6 +13,9 @@ const MAX_LABEL_BYTES: usize = 63;
 
 /// `href` is trimmed.
 pub(super) fn resolve(rules: &DropRules, base: &CanonicalUrl, href: &str) -> Option<CanonicalUrl> {
+    if !base.scheme().is_http() {
+        return None;
+    }
     let href = before(href, b'#');
     let (target, query) = match href.as_bytes().iter().position(|&b| b == b'?') {
         Some(at) => (&href[..at], Some(&href[at + 1..])),

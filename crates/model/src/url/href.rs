@@ -1,9 +1,9 @@
 //! The prefilter for links: drops what cannot be crawled before any URL is parsed. What passes may
 //! still turn out not to be a URL.
 
-/// Can this link lead to another http or https document?
+/// Can this link lead to another document?
 ///
-/// False for other schemes (`mailto:`, `javascript:`, `data:`), for places on the same page
+/// False for schemes that nobody crawls (`mailto:`, `javascript:`, `data:`), for places on the same page
 /// (`#here`) and for empty links. Never false for a link that resolves to a document other than the
 /// page itself.
 pub fn is_crawlable_href(href: &str) -> bool {
@@ -17,7 +17,7 @@ pub fn is_crawlable_href(href: &str) -> bool {
         b'#' => false,
         first if first.is_ascii_alphabetic() => {
             match bytes.iter().position(|&b| !is_scheme_byte(b)) {
-                Some(end) if bytes[end] == b':' => is_http(&bytes[..end]),
+                Some(end) if bytes[end] == b':' => is_crawled(&bytes[..end]),
                 // No colon behind the name: a relative link. A tab or line end within the name
                 // is left to the parser, which skips it.
                 _ => true,
@@ -31,8 +31,14 @@ fn is_scheme_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
 }
 
-fn is_http(scheme: &[u8]) -> bool {
-    scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
+/// Whether a crawl takes ftp, gopher and file is the canonicalizer's business.
+fn is_crawled(scheme: &[u8]) -> bool {
+    const OTHERS: [&[u8]; 3] = [b"ftp", b"gopher", b"file"];
+    scheme.eq_ignore_ascii_case(b"http")
+        || scheme.eq_ignore_ascii_case(b"https")
+        || OTHERS
+            .iter()
+            .any(|other| scheme.eq_ignore_ascii_case(other))
 }
 
 #[cfg(test)]
@@ -52,7 +58,7 @@ mod tests {
             "\u{1} javascript:alert(1)",
             "data:text/html,x",
             "tel:+4930",
-            "ftp://example.org/",
+            "ftps://example.org/",
             "about:blank",
             "android-app://x/y",
             "localhost:8080",
@@ -68,6 +74,8 @@ mod tests {
             "http://x",
             "HTTPS://x",
             "http:x",
+            "ftp://x/",
+            "GOPHER://x/",
             "java\nscript:x",
             "ht\ttp://x/",
             ":x",

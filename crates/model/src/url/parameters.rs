@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Scheme;
 use super::escape::{Met, QUERY};
 
 /// Which parameters are no part of a document's name. Plain data, set once for a crawl. Names
@@ -10,6 +11,8 @@ use super::escape::{Met, QUERY};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CanonicalSettings {
+    /// Schemes that are crawled besides http and https.
+    pub also_schemes: Vec<Scheme>,
     /// Dropped from the query whatever their value.
     pub drop_parameters: Vec<String>,
     /// Dropped from the query only where the value looks like a session's: at least 24 letters and
@@ -104,6 +107,7 @@ impl Default for CanonicalSettings {
     fn default() -> Self {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         Self {
+            also_schemes: Vec::new(),
             drop_parameters: owned(TRACKING_AND_SESSION),
             drop_parameters_with_session_value: owned(AMBIGUOUS_SESSION),
             drop_parameters_beside: BESIDE
@@ -120,6 +124,7 @@ impl CanonicalSettings {
     /// Every parameter counts.
     pub fn keep_all_parameters() -> Self {
         Self {
+            also_schemes: Vec::new(),
             drop_parameters: Vec::new(),
             drop_parameters_with_session_value: Vec::new(),
             drop_parameters_beside: Vec::new(),

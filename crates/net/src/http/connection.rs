@@ -1,9 +1,10 @@
-//! One connection to one origin, whichever HTTP it speaks.
+//! One connection to one origin, whatever it speaks.
 
 use super::h1::Http1;
 use super::h2::Http2;
 use super::{BodySink, HttpSettings, Origin, Request, Response, Stream, elapsed_ms};
 use crate::NetError;
+use crate::other::Other;
 use crate::proxy::Forward;
 use crate::tls::Certificate;
 use std::net::{IpAddr, SocketAddr};
@@ -34,6 +35,7 @@ pub(crate) struct Opened {
 enum Transport {
     Http1(Box<Http1>),
     Http2(Box<Http2>),
+    Other(Box<Other>),
 }
 
 impl Connection {
@@ -60,6 +62,23 @@ impl Connection {
         })
     }
 
+    /// To what speaks no HTTP.
+    pub(crate) fn other(
+        other: Other,
+        (origin, peer): (Origin, Option<SocketAddr>),
+        settings: Arc<HttpSettings>,
+        started: Instant,
+    ) -> Self {
+        Self {
+            origin,
+            peer,
+            certificate: Certificate::None,
+            settings,
+            transport: Transport::Other(Box::new(other)),
+            connect_ms: elapsed_ms(started),
+        }
+    }
+
     /// Send one request and take its answer. An error means that no head came; what broke off
     /// later is a truncated response. A future that is dropped half-way leaves a connection that
     /// is not reusable.
@@ -77,6 +96,7 @@ impl Connection {
                 h2.fetch(&self.origin, &self.settings, request, sink)
                     .await?
             }
+            Transport::Other(other) => other.fetch(&self.settings, request, sink).await?,
         };
         response.timings.connect_ms = std::mem::take(&mut self.connect_ms);
         Ok(response)
@@ -87,6 +107,7 @@ impl Connection {
         match &self.transport {
             Transport::Http1(h1) => h1.reusable(),
             Transport::Http2(h2) => h2.reusable(),
+            Transport::Other(other) => other.reusable(),
         }
     }
 

@@ -4,6 +4,7 @@
 use super::oddity::{Oddities, Oddity};
 use super::raw_url::url_text;
 use memchr::{memchr, memchr_iter};
+use portolan_model::url::Scheme;
 use std::borrow::Cow;
 
 /// Header lines beyond this many are kept as bytes but not read.
@@ -15,6 +16,8 @@ pub enum Version {
     Http10,
     Http11,
     Http2,
+    /// No HTTP at all, but FTP, Gopher or a file: the head was written here.
+    Other(Scheme),
 }
 
 /// An answer's head. For HTTP/2 it is written in HTTP/1.1 form.
@@ -155,6 +158,19 @@ impl Head {
             fields: Vec::new(),
             joined: Vec::new(),
         }
+    }
+
+    /// What an answer of another protocol would have said, were it HTTP.
+    pub(crate) fn of_other(scheme: Scheme, status: u16, fields: &[(&str, &str)]) -> Head {
+        let mut text = format!("HTTP/1.0 {status}\r\n");
+        for (name, value) in fields {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        text.push_str("\r\n");
+        let mut head =
+            Head::parse(text.as_bytes(), &mut Oddities::default()).unwrap_or_else(Head::http09);
+        head.version = Version::Other(scheme);
+        head
     }
 
     pub(crate) fn set_version(&mut self, version: Version) {

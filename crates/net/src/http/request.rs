@@ -3,29 +3,8 @@
 
 use super::HttpSettings;
 use data_encoding::BASE64;
+pub use portolan_model::url::Scheme;
 use std::fmt;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scheme {
-    Http,
-    Https,
-}
-
-impl Scheme {
-    pub fn name(self) -> &'static str {
-        match self {
-            Scheme::Http => "http",
-            Scheme::Https => "https",
-        }
-    }
-
-    pub fn default_port(self) -> u16 {
-        match self {
-            Scheme::Http => 80,
-            Scheme::Https => 443,
-        }
-    }
-}
 
 /// Scheme, host and port: what one connection serves.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

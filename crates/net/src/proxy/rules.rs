@@ -98,7 +98,7 @@ impl Proxies {
     /// The proxy through which `origin` is asked.
     pub(crate) fn of(&self, origin: &Origin) -> Option<&Arc<Proxy>> {
         let proxy = match origin.scheme {
-            Scheme::Http => self.http.as_ref()?,
+            Scheme::Http | Scheme::Ftp | Scheme::Gopher | Scheme::File => self.http.as_ref()?,
             Scheme::Https => self.https.as_ref()?,
         };
         (!self.is_without(origin.host())).then_some(proxy)

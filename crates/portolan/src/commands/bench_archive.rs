@@ -168,6 +168,7 @@ fn capture(page: &Page, at_ms: u64) -> Capture<'_> {
         sha1: None,
         status: 200,
         protocol: None,
+        resource_type: None,
         identified_type: None,
         truncated: None,
         facts: PageFacts {

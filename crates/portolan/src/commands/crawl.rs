@@ -10,6 +10,7 @@ use std::time::Duration;
 use portolan_crawl::report::{counted, thousands};
 use portolan_crawl::scope::ScopeKind;
 use portolan_crawl::{Crawl, Outside, Plan, Report, Retry, RunLimits, Seed, Settings, StoppedBy};
+use portolan_model::url::Scheme;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 
@@ -249,6 +250,10 @@ pub(crate) fn apply_options(
     settings: &mut Settings,
 ) -> Result<(), Failure> {
     apply(arguments, settings);
+    arguments
+        .seeds
+        .iter()
+        .for_each(|seed| name_scheme(seed, settings));
     arguments.access.apply(settings)?;
     settings.check().map_err(Failure::usage)
 }
@@ -291,6 +296,34 @@ fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
     }
     if let Some(contact) = &arguments.contact {
         settings.identity.contact.clone_from(contact);
+    }
+}
+
+/// Who types an FTP, Gopher or file URL wants its scheme crawled, and the folder that a file's URL names.
+fn name_scheme(seed: &str, settings: &mut Settings) {
+    let scheme = seed
+        .split_once("://")
+        .and_then(|(name, _)| Scheme::from_name(name));
+    let Some(scheme) = scheme.filter(|scheme| !scheme.is_http()) else {
+        return;
+    };
+    if !settings.urls.also_schemes.contains(&scheme) {
+        settings.urls.also_schemes.push(scheme);
+    }
+    if scheme != Scheme::File {
+        return;
+    }
+    let path = seed
+        .trim_start_matches("file://")
+        .trim_start_matches("localhost");
+    let folder = PathBuf::from(path.rsplit_once('/').map_or("/", |(folder, _)| folder));
+    let is_named = |known: &PathBuf| folder.starts_with(known);
+    // A folder that is none, or is at the root of all files, has to be named in the settings.
+    if folder.is_absolute()
+        && folder.parent().is_some()
+        && !settings.files.folders.iter().any(is_named)
+    {
+        settings.files.folders.push(folder);
     }
 }
 

@@ -84,7 +84,7 @@ fn what_cannot_be_crawled_says_why() {
     for (text, words) in [
         ("example.org", "no scheme; write http://"),
         ("", "no scheme"),
-        ("ftp://example.org/", "'ftp' cannot be crawled"),
+        ("ftps://example.org/", "'ftps' cannot be crawled"),
         ("mailto:me@example.org", "'mailto' cannot"),
         ("http://", "not a URL (empty host)"),
         ("http://./", "no usable host name"),
@@ -168,7 +168,7 @@ fn links_resolve_as_a_browser_resolves_them() {
         ("HTTPS:d", "https://example.org:8443/a/b/d"),
         (
             "a:b",
-            "error: the scheme 'a' cannot be crawled; only http and https can",
+            "error: the scheme 'a' cannot be crawled; http, https, ftp, gopher and file can",
         ),
         ("./a:b", "https://example.org:8443/a/b/a:b"),
         ("\\\\other.test\\x", "https://other.test/x"),
@@ -253,4 +253,66 @@ proptest! {
             prop_assert_eq!(url, base);
         }
     }
+}
+
+#[test]
+fn other_schemes_are_for_who_asks_for_them() {
+    let canonicalizer = Canonicalizer::new(&CanonicalSettings {
+        also_schemes: vec![Scheme::Ftp, Scheme::Gopher, Scheme::File],
+        ..CanonicalSettings::default()
+    });
+    for (text, expected) in [
+        ("ftp://Example.ORG:21", "ftp://example.org/"),
+        (
+            "ftp://me:x@example.org/a b;type=i",
+            "ftp://example.org/a%20b",
+        ),
+        ("ftp://example.org:2121/a/../b", "ftp://example.org:2121/b"),
+        (
+            "ftp://example.org/a?utm_source=x",
+            "ftp://example.org/a%3Futm_source=x",
+        ),
+        ("gopher://EXAMPLE.org:70", "gopher://example.org/"),
+        (
+            "gopher://example.org:7070/1/Docs",
+            "gopher://example.org:7070/1/Docs",
+        ),
+        (
+            "gopher://[2001:DB8::1]/0x?y",
+            "gopher://[2001:db8::1]/0x%3Fy",
+        ),
+        ("file:///srv/a b.txt?x#y", "file://localhost/srv/a%20b.txt"),
+        ("file://localhost/srv/", "file://localhost/srv/"),
+    ] {
+        let url = canonicalizer.parse(text).expect("a URL");
+        assert_eq!(url.as_str(), expected, "{text}");
+        let again = canonicalizer.parse(url.as_str()).expect("a URL");
+        assert_eq!(again.as_str(), expected);
+        let read = CanonicalUrl::from_canonical(expected.to_owned()).expect("canonical");
+        assert_eq!(
+            (read.scheme(), read.host(), read.port(), read.path()),
+            (url.scheme(), url.host(), url.port(), url.path())
+        );
+    }
+    let base = canonicalizer
+        .parse("ftp://example.org/pub/a")
+        .expect("a URL");
+    for (href, expected) in [
+        ("b", "ftp://example.org/pub/b"),
+        ("//other.org/x", "ftp://other.org/x"),
+        ("http://x.org/?a", "http://x.org/?a"),
+    ] {
+        let url = canonicalizer.resolve(&base, href).expect("a URL");
+        assert_eq!(url.as_str(), expected);
+    }
+    for text in [
+        "file://example.org/x",
+        "gopher:///x",
+        "gopher:x",
+        "ftps://example.org/",
+    ] {
+        assert!(canonicalizer.parse(text).is_err(), "{text}");
+    }
+    let refused = Canonicalizer::default().parse("ftp://example.org/");
+    assert_eq!(refused, Err(CanonicalUrlError::NotAsked(Scheme::Ftp)));
 }
