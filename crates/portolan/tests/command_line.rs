@@ -49,7 +49,7 @@ fn bad_input_gets_one_sentence_and_leaves_nothing_behind() {
     let url = "http://h0.sim.test/";
     let cases: &[(&[&str], &[&str])] = &[
         (&["http://[::bad/"], &["http://[::bad/"]),
-        (&["ftp://example.org/"], &["ftp://example.org/"]),
+        (&["gemini://example.org/"], &["gemini://example.org/"]),
         (
             &["mailto:someone@example.org"],
             &["mailto:someone@example.org"],
