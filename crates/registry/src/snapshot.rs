@@ -99,6 +99,11 @@ impl Snapshot {
         &self.ids
     }
 
+    /// How many partitions it has.
+    pub fn partitions(&self) -> u16 {
+        self.partitions.len() as u16
+    }
+
     pub fn stats(&self) -> Stats {
         let mut sum = Stats::default();
         for partition in &self.partitions {

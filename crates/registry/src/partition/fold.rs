@@ -63,6 +63,7 @@ impl Partition {
                 begun_ms,
                 urls,
             } => self.fold_session(*number, *begun_ms, urls),
+            Entry::Refresh { docs } => docs.iter().try_for_each(|doc| self.fold_refresh(*doc)),
         }
     }
 
@@ -278,9 +279,12 @@ impl Partition {
                         self.raise(op, record)?;
                     }
                     (State::Excluded, Verdict::Exclude(reason))
-                        if slot.reason() == Reason::NoFollow as u8 =>
+                        if slot.reason() == Reason::NoFollow as u8
+                            || (reason == Reason::WaitsForItsShare
+                                && slot.record().is_liftable()) =>
                     {
-                        // A link without the mark: from now on the URL is kept out by something else.
+                        // A link without the mark, or one that would lift the exclusion but for its share: from now on the
+                        // URL is kept out by something else.
                         let before = slot.record();
                         slot.put(&Record {
                             reason: reason as u8,
@@ -328,6 +332,10 @@ impl Partition {
                 let before = slot.record();
                 self.renew(op, before, was, from)?;
             }
+            Act::Refresh => {
+                let before = slot.record();
+                self.refresh(op, before)?;
+            }
         }
         Ok(true)
     }
@@ -335,7 +343,7 @@ impl Partition {
     /// A URL that was not known.
     fn admit(&mut self, op: &Op<'_>) -> Result<()> {
         let is_old = match op.act {
-            Act::Again | Act::Renew { .. } => true,
+            Act::Again | Act::Renew { .. } | Act::Refresh => true,
             Act::Judge { .. } => op.finding.from.is_none(),
             Act::Observe { .. } | Act::Visit { .. } => false,
         };
@@ -361,7 +369,7 @@ impl Partition {
                 self.sieve.insert_new(op.doc, &record);
                 self.settle_visit(op, host, None, record)
             }
-            Act::Again | Act::Renew { .. } => Ok(()),
+            Act::Again | Act::Renew { .. } | Act::Refresh => Ok(()),
         }
     }
 
