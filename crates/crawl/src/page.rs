@@ -22,6 +22,7 @@ use portolan_registry::{Due, UrlRecord};
 use crate::admission::{Admission, Page};
 use crate::answered::{Answered, Record};
 use crate::generations::Generations;
+use crate::keep::{Lastmods, Signal};
 use crate::links::{PageLinks, RawLinks};
 use crate::mapper::NameDrop;
 use crate::metrics::Stage;
@@ -44,6 +45,8 @@ pub(crate) struct Workbench {
     builder: RecordBuilder,
     html: HtmlScan,
     heads: Generations<DocId, ()>,
+    /// What the sitemap that was read last says of when pages changed.
+    lastmods: Lastmods,
 }
 
 /// An answer on its way to becoming a visit.
@@ -83,6 +86,7 @@ impl Workbench {
             builder,
             html: HtmlScan::new(settings),
             heads: Generations::with_bound(HEADS_REMEMBERED),
+            lastmods: Lastmods::wanted(shared.keeper.is_some()),
         }
     }
 
@@ -271,6 +275,13 @@ impl Workbench {
         links
     }
 
+    /// What the sitemap that was processed last says of when pages changed.
+    pub(crate) fn take_lastmods(&mut self, shared: &Shared, base: &CanonicalUrl) -> Vec<Signal> {
+        let admission = &self.admission;
+        self.lastmods
+            .take(&shared.ids, |loc| admission.resolve(base, loc))
+    }
+
     /// The links of a document that is archived, as if it had come now.
     pub(crate) fn links_of_archived(
         &mut self,
@@ -335,7 +346,7 @@ impl Workbench {
             DocumentKind::PlainText if asked_as_sitemap => DocumentKind::Sitemap,
             kind => kind,
         };
-        let raw = &mut self.raw;
+        let (raw, lastmods) = (&mut self.raw, &mut self.lastmods);
         raw.clear(settings.content.max_links);
         match kind {
             DocumentKind::Html => return self.html.read(raw, url, mime, body),
@@ -354,6 +365,7 @@ impl Workbench {
                         LinkKind::SitemapPage
                     };
                     raw.push(entry.loc, kind, false);
+                    lastmods.push(entry.loc, entry.lastmod);
                 });
             }
             DocumentKind::Css if settings.content.embeds => {

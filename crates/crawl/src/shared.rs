@@ -17,6 +17,7 @@ use crate::commit::Finished;
 use crate::division::Division;
 use crate::error::CrawlError;
 use crate::gate::Gate;
+use crate::keep::NoteBox;
 use crate::metrics::Metrics;
 use crate::named::Named;
 use crate::neighbour::Neighbours;
@@ -77,6 +78,8 @@ pub(crate) struct Shared {
     pub(crate) judged_before: (u64, u64),
     /// When this run opened the registry; tells it from other runs.
     pub(crate) run_ms: u64,
+    /// Where the keeper hears what becomes of URLs, if pages are kept fresh.
+    pub(crate) keeper: Option<NoteBox>,
     pub(crate) failure: Mutex<Option<CrawlError>>,
 }
 
@@ -131,6 +134,7 @@ impl Shared {
             session_begun_ms: 0,
             judged_before: (0, 0),
             run_ms: 0,
+            keeper: None,
             failure: Mutex::new(None),
             settings,
             clock,
@@ -171,6 +175,7 @@ impl Shared {
             Arc::clone(&self.ranker),
             self.ids,
         )
+        .putting_off(self.keeper.is_some())
     }
 
     /// By which pauses go.

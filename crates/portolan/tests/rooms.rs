@@ -22,6 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "registry",
             "archive",
             "partition",
+            "freshness",
         ],
     ),
     ("simulate", &["model", "net", "registry", "crawl", "simweb"]),

@@ -113,6 +113,7 @@ fn measure(
         outside: Outside::default(),
         retry: None,
         new_session: false,
+        keep_fresh: false,
     };
     let report = crawl::drive(plan, Display::new(arguments.json))?;
     Ok((report, server.verdict()?))

@@ -139,6 +139,7 @@ fn crawl(
         outside: Outside::default(),
         retry: None,
         new_session: false,
+        keep_fresh: false,
     };
     let crawl = Crawl::start(plan)?;
     let begun = Instant::now();

@@ -68,6 +68,7 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
             outside: Outside::default(),
             retry: None,
             new_session: false,
+            keep_fresh: false,
         },
         Display::new(false),
     )?;

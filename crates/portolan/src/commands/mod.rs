@@ -20,6 +20,7 @@ mod demo;
 mod diff;
 mod export;
 mod fetch;
+mod freshness;
 mod graph;
 mod graph_input;
 mod inspect;
@@ -32,6 +33,7 @@ mod partition_modes;
 mod rank;
 mod sessions;
 mod side_by_side;
+mod signal;
 mod simulate;
 mod simweb;
 mod status;
@@ -55,6 +57,8 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Status(arguments) => status::run(&arguments),
         Command::Sessions(arguments) => sessions::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
+        Command::Freshness(arguments) => freshness::run(&arguments),
+        Command::Signal(arguments) => signal::run(&arguments),
         Command::Urls(arguments) => urls::run(&arguments),
         Command::Why(arguments) => why::run(&arguments),
         Command::Links(arguments) => links::run(&arguments),
