@@ -71,7 +71,7 @@ pub use log::{
     Arrival, Ask, Delivery, Entry, Heard, Inbox, Journal, Origin, Received, Renewed, Was,
 };
 pub use partition::{Backlog, Due, LastCheck, Partition, Rest, Turn};
-pub use record::State;
+pub use record::UrlState;
 pub use registry::{Opened, Registry};
 pub use sessions::SessionStats;
 pub use settings::RegistrySettings;

@@ -9,7 +9,7 @@ use crate::manifest::Manifest;
 use crate::merger::Mergers;
 use crate::meta::Meta;
 use crate::partition::{Opening, Partition};
-use crate::record::{Record, State, host_tag};
+use crate::record::{Record, UrlState, host_tag};
 use crate::registry::{journal_dir, partition_dir};
 use crate::replay::fold_commit;
 use crate::settings::Limits;
@@ -35,7 +35,7 @@ pub struct UrlRecord {
     pub url: String,
     pub doc: DocId,
     pub host: HostId,
-    pub state: State,
+    pub state: UrlState,
     pub reason: Option<Reason>,
     /// Back-links, and how often it was given as a seed.
     pub count: u32,
@@ -59,7 +59,7 @@ pub struct UrlRecord {
 /// Which URLs to list; `None` is all.
 #[derive(Clone, Debug, Default)]
 pub struct UrlFilter {
-    pub state: Option<State>,
+    pub state: Option<UrlState>,
     pub host: Option<String>,
 }
 
@@ -135,7 +135,7 @@ impl Snapshot {
     /// document after the other would have to crowd them into one corner.
     pub fn scattered<'s>(
         &'s self,
-        states: &'s [State],
+        states: &'s [UrlState],
     ) -> impl Iterator<Item = Result<UrlRecord>> + 's {
         self.partitions.iter().flat_map(move |partition| {
             let all = (0..STRIPES).map(|stripe| Records::of_stripe(partition, stripe));
@@ -367,7 +367,7 @@ fn queue_of(partition: &Partition, host: u64) -> Result<Vec<DocId>> {
     let mut queue = Vec::new();
     for candidate in partition.frontier.entries_of(host)? {
         if let Some(record) = partition.sieve.peek(candidate.doc)?
-            && record.state == State::Due
+            && record.state == UrlState::Due
             && record.place(partition.order) == candidate.place
         {
             queue.push(DocId(candidate.doc));

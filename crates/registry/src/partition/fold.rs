@@ -6,7 +6,7 @@ use crate::files::put_piece;
 use crate::hosts::HostCounts;
 use crate::log::{Arrival, Entry, Origin, put_visit};
 use crate::partition::{LINKS_TOGETHER, Partition};
-use crate::record::{Record, State};
+use crate::record::{Record, UrlState};
 use crate::sieve::{Act, Op};
 use crate::stats::is_request;
 use crate::texts::{Finding, host_name};
@@ -263,21 +263,23 @@ impl Partition {
                     slot.count_up(order)
                 };
                 match (slot.state(), verdict) {
-                    (State::Excluded, Verdict::Crawl { priority }) => {
+                    (UrlState::Excluded, Verdict::Crawl { priority }) => {
                         let record = slot.record();
                         if record.is_liftable() || is_wanted_as_sitemap(op, &record) {
                             self.lift(op, record, priority)?;
                         }
                     }
-                    (State::Due, Verdict::Crawl { .. }) if op.finding.kind == LinkKind::Sitemap => {
+                    (UrlState::Due, Verdict::Crawl { .. })
+                        if op.finding.kind == LinkKind::Sitemap =>
+                    {
                         let record = slot.record();
                         self.become_sitemap(op, record, moved)?;
                     }
-                    (State::Due, _) if moved => {
+                    (UrlState::Due, _) if moved => {
                         let record = slot.record();
                         self.raise(op, record)?;
                     }
-                    (State::Excluded, Verdict::Exclude(reason))
+                    (UrlState::Excluded, Verdict::Exclude(reason))
                         if slot.reason() == Reason::NoFollow as u8 =>
                     {
                         // A link without the mark: from now on the URL is kept out by something else.
@@ -297,7 +299,7 @@ impl Partition {
                 let mut after = before;
                 (after.state, after.reason) = Record::after(outcome);
                 after.set_visit(order, at);
-                if after.state == State::Due {
+                if after.state == UrlState::Due {
                     after.attempts = after.attempts.saturating_add(1);
                     after.arrival = op.arrival;
                 }
@@ -307,9 +309,9 @@ impl Partition {
             }
             Act::Again => {
                 let before = slot.record();
-                if matches!(before.state, State::Failed | State::Excluded) {
+                if matches!(before.state, UrlState::Failed | UrlState::Excluded) {
                     let after = Record {
-                        state: State::Due,
+                        state: UrlState::Due,
                         reason: 0,
                         attempts: 0,
                         arrival: op.arrival,
@@ -356,7 +358,7 @@ impl Partition {
             }
             Act::Visit { outcome, at } => {
                 (record.state, record.reason) = Record::after(outcome);
-                record.attempts = u8::from(record.state == State::Due);
+                record.attempts = u8::from(record.state == UrlState::Due);
                 record.set_visit(self.order, at);
                 self.sieve.insert_new(op.doc, &record);
                 self.settle_visit(op, host, None, record)
@@ -375,13 +377,13 @@ impl Partition {
         match verdict {
             Verdict::Crawl { priority } => record.priority = priority,
             Verdict::Exclude(reason) => {
-                (record.state, record.reason) = (State::Excluded, reason as u8);
+                (record.state, record.reason) = (UrlState::Excluded, reason as u8);
             }
         }
         record.observe(self.order, host.id, vote);
         self.sieve.insert_new(op.doc, &record);
         self.stats.enter(record.state, record.reason);
-        if record.state == State::Due {
+        if record.state == UrlState::Due {
             self.count_due(host, 1);
             self.enqueue(op.doc, host, record)?;
         }
@@ -397,7 +399,7 @@ impl Partition {
         };
         let lifted = Record {
             text: self.texts.append(op.url, finding)?,
-            state: State::Due,
+            state: UrlState::Due,
             reason: 0,
             priority,
             arrival: op.arrival,
@@ -405,7 +407,7 @@ impl Partition {
         };
         self.sieve.insert(op.doc, &lifted);
         self.stats.leave(record.state, record.reason);
-        self.stats.enter(State::Due, 0);
+        self.stats.enter(UrlState::Due, 0);
         let host = self.host_of(op.url);
         self.count_due(host, 1);
         self.enqueue(op.doc, host, lifted)
@@ -448,12 +450,12 @@ impl Partition {
         before: Option<Record>,
         after: Record,
     ) -> Result<()> {
-        let was_due = before.is_some_and(|record| record.state == State::Due);
+        let was_due = before.is_some_and(|record| record.state == UrlState::Due);
         if let Some(before) = before {
             self.stats.leave(before.state, before.reason);
         }
         self.stats.enter(after.state, after.reason);
-        let is_due = after.state == State::Due;
+        let is_due = after.state == UrlState::Due;
         self.count_due(host, i64::from(is_due) - i64::from(was_due));
         self.landed(op.doc);
         if is_due {

@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use crate::partition::Partition;
-use crate::record::{Record, State};
+use crate::record::{Record, UrlState};
 use crate::sieve::{Act, Op};
 use portolan_model::{LinkBatch, Verdict};
 
@@ -26,7 +26,7 @@ impl Partition {
     pub(super) fn judge(&mut self, op: &Op<'_>, before: Record, verdict: Verdict) -> Result<()> {
         let is_new_link = op.finding.from.is_some();
         match (before.state, verdict) {
-            (State::Excluded, Verdict::Crawl { priority }) if is_new_link => {
+            (UrlState::Excluded, Verdict::Crawl { priority }) if is_new_link => {
                 if before.is_liftable() {
                     self.stats.judged_due += 1;
                     self.lift(op, before, priority)?;
@@ -34,10 +34,10 @@ impl Partition {
                 Ok(())
             }
             _ if is_new_link => Ok(()),
-            (State::Excluded, Verdict::Crawl { priority }) => {
+            (UrlState::Excluded, Verdict::Crawl { priority }) => {
                 self.stats.judged_due += 1;
                 let after = Record {
-                    state: State::Due,
+                    state: UrlState::Due,
                     reason: 0,
                     priority,
                     attempts: 0,
@@ -46,14 +46,14 @@ impl Partition {
                 };
                 self.change(op, before, after)
             }
-            (State::Excluded, Verdict::Exclude(reason)) => {
+            (UrlState::Excluded, Verdict::Exclude(reason)) => {
                 let reason = reason as u8;
                 self.change(op, before, Record { reason, ..before })
             }
-            (State::Due, Verdict::Exclude(reason)) => {
+            (UrlState::Due, Verdict::Exclude(reason)) => {
                 self.stats.judged_out += 1;
                 let after = Record {
-                    state: State::Excluded,
+                    state: UrlState::Excluded,
                     reason: reason as u8,
                     priority: 0,
                     attempts: 0,
@@ -61,7 +61,7 @@ impl Partition {
                 };
                 self.change(op, before, after)
             }
-            (State::Due, Verdict::Crawl { priority }) if priority != before.priority => {
+            (UrlState::Due, Verdict::Crawl { priority }) if priority != before.priority => {
                 let after = Record { priority, ..before };
                 self.sieve.insert(op.doc, &after);
                 self.raise(op, after)
@@ -75,7 +75,7 @@ impl Partition {
         self.sieve.insert(op.doc, &after);
         self.stats.leave(before.state, before.reason);
         self.stats.enter(after.state, after.reason);
-        let (was_due, is_due) = (before.state == State::Due, after.state == State::Due);
+        let (was_due, is_due) = (before.state == UrlState::Due, after.state == UrlState::Due);
         let host = self.host_of(op.url);
         self.count_due(host, i64::from(is_due) - i64::from(was_due));
         if is_due {

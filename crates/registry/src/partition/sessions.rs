@@ -5,7 +5,7 @@ use crate::error::{RegistryError, Result};
 use crate::files::read_piece;
 use crate::log::{Renewed, Was, read_visit};
 use crate::partition::Partition;
-use crate::record::{Record, State};
+use crate::record::{Record, UrlState};
 use crate::sieve::{Act, Op};
 use crate::texts::Finding;
 use crate::wire::Reader;
@@ -68,18 +68,18 @@ impl Partition {
 
     /// A URL whose record is `before` is due in the session whose visits begin at `from`.
     pub(super) fn renew(&mut self, op: &Op<'_>, before: Record, was: Was, from: u64) -> Result<()> {
-        if before.state == State::Due || before.visit() > from {
+        if before.state == UrlState::Due || before.visit() > from {
             return Ok(());
         }
         let after = Record {
-            state: State::Due,
+            state: UrlState::Due,
             reason: 0,
             attempts: 0,
             arrival: op.arrival,
             ..before
         };
         self.sieve.insert(op.doc, &after);
-        if before.state == State::Visited {
+        if before.state == UrlState::Visited {
             self.stats.renew(was);
             let host = self.host_of(op.url);
             let counts = &mut self.hosts.news_of(host.id, host.name).counts;

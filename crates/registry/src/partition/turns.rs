@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use crate::partition::{LastCheck, Partition};
-use crate::record::{Record, State, class_at};
+use crate::record::{Record, UrlState, class_at};
 use portolan_model::{DocId, HostId, LinkKind, Pulse, RobotsRecord};
 
 /// Hosts looked at in one call that turn out to have nothing due.
@@ -132,7 +132,7 @@ impl Partition {
         // Links may have moved it up meanwhile, and the entry for its new place been passed over
         // because it was in flight.
         let place = match self.sieve.peek(due.doc.0)? {
-            Some(record) if record.state == State::Due => record.place(self.order),
+            Some(record) if record.state == UrlState::Due => record.place(self.order),
             _ => taken.place,
         };
         self.frontier.push(host.0, place, due.doc.0);
@@ -318,7 +318,7 @@ impl Partition {
                 continue;
             }
             if let Some(record) = self.sieve.peek_twice(candidate.doc)?
-                && record.state == State::Due
+                && record.state == UrlState::Due
                 && record.place(self.order) == candidate.place
             {
                 return Ok(Some((candidate.doc, record)));
