@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use portolan_model::{CanonicalUrl, DocId, LinkBatch, LinkKind, PartitionId, Reason};
-use portolan_registry::{Entry, Snapshot, State};
+use portolan_registry::{Entry, Snapshot, UrlState};
 use tokio::sync::mpsc;
 
 use super::notes::{Found, Note};
@@ -241,7 +241,7 @@ pub(crate) fn release_waiting(
     for id in 0..shared.division.partitions() {
         let snapshot = Snapshot::open_one(&dir.join(REGISTRY_DIR), shared.ids, id)?;
         let mut docs = Vec::new();
-        for url in snapshot.scattered(&[State::Excluded]) {
+        for url in snapshot.scattered(&[UrlState::Excluded]) {
             let url = url?;
             if shared.budget.is_stopping() {
                 return Ok(());

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use portolan_freshness::{History, PageClass, PooledHistory, age_of_value};
 use portolan_model::{Identities, Order, PartitionId, Reason, Visit};
-use portolan_registry::{Snapshot, State, UrlRecord};
+use portolan_registry::{Snapshot, UrlRecord, UrlState};
 
 use super::notes::{NewUrl, is_feed};
 use super::schedule::{KnownPage, PAGE_RAM_BYTES, Schedule};
@@ -79,7 +79,12 @@ pub(crate) fn scan(
     };
     for id in 0..partitions {
         let snapshot = Snapshot::open_one(source.registry, source.ids, id)?;
-        let states = [State::Visited, State::Failed, State::Due, State::Excluded];
+        let states = [
+            UrlState::Visited,
+            UrlState::Failed,
+            UrlState::Due,
+            UrlState::Excluded,
+        ];
         for url in snapshot.scattered(&states) {
             let url = url?;
             gathered.seen += 1;
@@ -111,7 +116,8 @@ struct Gathered<'s> {
 impl Gathered<'_> {
     fn take(&mut self, url: &UrlRecord, visit: Option<&Visit>) {
         let partition = PartitionId(url.partition);
-        let is_new = url.state == State::Excluded && url.reason == Some(Reason::WaitsForItsShare);
+        let is_new =
+            url.state == UrlState::Excluded && url.reason == Some(Reason::WaitsForItsShare);
         if is_new {
             self.schedule.add_new(&NewUrl {
                 doc: url.doc,
@@ -136,7 +142,7 @@ impl Gathered<'_> {
             fetched: ticks.of(visit.at_ms),
             history,
             is_source: visit.is_source() || is_feed(&visit.mime),
-            in_flight: url.state == State::Due,
+            in_flight: url.state == UrlState::Due,
         });
         if self.pages.len() > self.max_pages.saturating_add(self.max_pages / 4) {
             self.keep_the_first();
