@@ -43,7 +43,7 @@ pub(crate) struct Keeper {
     registry: PathBuf,
     inbox: mpsc::Receiver<Note>,
     spool: Spool,
-    spool_looked: Instant,
+    spool_looked: Option<Instant>,
     /// Notes that came while the registry was read.
     meanwhile: Vec<Note>,
 }
@@ -54,7 +54,7 @@ impl Keeper {
             registry: dir.join(REGISTRY_DIR),
             inbox,
             spool: Spool::of(dir),
-            spool_looked: Instant::now(),
+            spool_looked: None,
             meanwhile: Vec::new(),
         }
     }
@@ -144,10 +144,13 @@ impl Keeper {
         judge: &mut Judge<'_>,
         schedule: &mut Schedule,
     ) {
-        if self.spool_looked.elapsed() < SPOOL_EVERY || schedule.urgent() >= MAX_URGENT {
+        let looked_lately = self
+            .spool_looked
+            .is_some_and(|looked| looked.elapsed() < SPOOL_EVERY);
+        if looked_lately || schedule.urgent() >= MAX_URGENT {
             return;
         }
-        self.spool_looked = Instant::now();
+        self.spool_looked = Some(Instant::now());
         for url in self.spool.look() {
             let doc = url.doc_id(&hand.shared.ids);
             if !schedule.tell(doc) {
