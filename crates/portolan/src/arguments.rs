@@ -484,6 +484,7 @@ pub(crate) enum BenchCommand {
     /// Take turns of many hosts: CPU for the next one
     Frontier(BenchFrontierArguments),
     Freshness(crate::arguments_bench::BenchFreshnessArguments),
+    Session(crate::arguments_bench::BenchSessionArguments),
 }
 
 #[derive(Args)]

@@ -85,7 +85,7 @@ impl Host {
             return now;
         }
         let latest = now.saturating_add(LATEST_LOOK);
-        let at = self.slot.max(self.rests_until).max(now) + 1;
+        let at = self.slot.max(self.rests_until).max(now).saturating_add(1);
         if at > latest {
             return latest;
         }

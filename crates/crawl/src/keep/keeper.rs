@@ -22,7 +22,7 @@ use crate::judging::{Hand, Judge};
 use crate::shared::Shared;
 
 /// How long the keeper sleeps when it has done all there is to do.
-const NAP: Duration = Duration::from_millis(5);
+const NAP: Duration = Duration::from_millis(10);
 
 /// How often it looks for signals of people.
 const SPOOL_EVERY: Duration = Duration::from_millis(500);
@@ -180,7 +180,6 @@ fn make_due(hand: &Hand<'_>, schedule: &mut Schedule, now: u32, most: u64) -> u6
     }
     if count > 0 {
         metrics.add(&metrics.refreshed, count);
-        hand.shared.commit_now.notify_one();
     }
     count
 }

@@ -157,16 +157,11 @@ impl Schedule {
                 .scheduler
                 .insert_known(class, page.fetched, page.history);
             self.add(id, page.doc, page.host);
+            if page.is_source {
+                self.become_source(id, page.fetched);
+            }
             if page.in_flight {
                 self.leave(id);
-            }
-            if page.is_source && self.sources_every > 0 {
-                self.scheduler.take(id);
-                self.flags[id.0 as usize] |= SOURCE;
-                if !page.in_flight {
-                    let due = page.fetched.saturating_add(self.sources_every);
-                    self.sources.push(Reverse((due, id.0)));
-                }
             }
         }
     }
@@ -236,12 +231,21 @@ impl Schedule {
                 self.scheduler.fetched_as(id, now, class);
             }
         }
-        if settled.is_source && self.sources_every > 0 {
-            self.scheduler.take(id);
-            self.flags[at] |= SOURCE;
-            let due = now.saturating_add(self.sources_every);
-            self.sources.push(Reverse((due, page)));
+        self.flags[at] &= !SOURCE;
+        if settled.is_source {
+            self.become_source(id, now);
         }
+    }
+
+    /// From now on it comes at its interval, whatever it is worth.
+    fn become_source(&mut self, id: PageId, fetched: u32) {
+        if self.sources_every == 0 {
+            return;
+        }
+        self.scheduler.take(id);
+        self.flags[id.0 as usize] |= SOURCE;
+        let due = fetched.saturating_add(self.sources_every);
+        self.sources.push(Reverse((due, id.0)));
     }
 
     /// A URL that was not in the schedule.
@@ -257,11 +261,8 @@ impl Schedule {
         let class = PageClass::of(self.prior(settled.host), weight);
         let id = self.scheduler.insert(class, now);
         self.add(id, settled.doc, settled.host);
-        if settled.is_source && self.sources_every > 0 {
-            self.scheduler.take(id);
-            self.flags[id.0 as usize] |= SOURCE;
-            let due = now.saturating_add(self.sources_every);
-            self.sources.push(Reverse((due, id.0)));
+        if settled.is_source {
+            self.become_source(id, now);
         }
     }
 
@@ -384,7 +385,10 @@ impl Schedule {
         {
             self.sources.pop();
             let at = page as usize;
-            if self.flags[at] & IN_FLIGHT != 0 {
+            let fetched = self.scheduler.fetched_s(PageId(page));
+            let is_due = fetched.saturating_add(self.sources_every) <= now;
+            // What was fetched since for another reason has a later place, too.
+            if self.flags[at] & IN_FLIGHT != 0 || self.flags[at] & SOURCE == 0 || !is_due {
                 continue;
             }
             let tick_ms = self.tick_ms;
