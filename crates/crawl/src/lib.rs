@@ -44,6 +44,7 @@ mod commit;
 mod crawl;
 mod directory;
 mod division;
+mod early;
 mod error;
 mod gate;
 mod generations;

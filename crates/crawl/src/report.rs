@@ -66,6 +66,8 @@ pub struct Report {
     pub judged_out: u64,
     /// Of this run: archived documents that were read again for links that were not looked for before.
     pub reread: u64,
+    /// Of this run: links that left before their pages were there as a whole.
+    pub early_links: u64,
     /// Documents archived in this run.
     pub pages_this_run: u64,
     /// Requests sent in this run, robots.txt included.
@@ -147,6 +149,10 @@ impl fmt::Display for Report {
                 f,
                 "  {pages} read again for links that were not looked for before."
             )?;
+        }
+        if self.early_links > 0 {
+            let links = counted(self.early_links, "link");
+            writeln!(f, "  {links} followed while their pages were still coming.")?;
         }
         self.tell_outages(f)?;
         let files = counted(self.archive_files, "WARC file");

@@ -169,6 +169,7 @@ pub struct ContentSettings {
     pub types: Vec<String>,
     pub embeds: bool,
     pub feeds: bool,
+    pub early_links: bool,
     pub max_links: usize,
     pub reserved_texts: Vec<String>,
     pub simhash: bool,

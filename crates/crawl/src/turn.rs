@@ -16,6 +16,7 @@ use crate::asker::{Asked, Asker};
 use crate::body_watch::BodyWatch;
 use crate::budget::Claim;
 use crate::commit::Finished;
+use crate::early::Source;
 use crate::links::PageLinks;
 use crate::metrics::Stage;
 use crate::page::{Fetched, Processed};
@@ -193,7 +194,14 @@ impl Visitor {
     async fn fetch(&mut self, due: Due, url: &CanonicalUrl, rules: &Rules, claim: Claim) -> Next {
         let at_ms = self.shared.wall_ms();
         self.asked += 1;
-        let mut watch = BodyWatch::new(&self.shared, due.kind);
+        let worker = Rc::clone(&self.worker);
+        let mut watch = BodyWatch::new(&self.shared, due.kind).with_early_links(Source {
+            worker: &worker,
+            due: &due,
+            url,
+            partition: self.partition,
+            pulse: self.asker.pulse,
+        });
         watch.is_paced = self.asker.access.bytes_per_s > 0;
         if self
             .worker

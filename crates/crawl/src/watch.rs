@@ -274,6 +274,7 @@ fn report(
         network_gone_seconds: gone_ms as f64 / 1e3,
         judged: metrics.judged.load(Ordering::Relaxed),
         reread: metrics.reread.load(Ordering::Relaxed),
+        early_links: metrics.early_links.load(Ordering::Relaxed),
         judged_due: stats.judged_due - shared.judged_before.0,
         judged_out: stats.judged_out - shared.judged_before.1,
         retried: metrics.retried.load(Ordering::Relaxed),

@@ -107,6 +107,8 @@ pub struct LinkBatch {
     from: Option<DocId>,
     /// What the ranker has each of them bring to where it leads.
     vote: u32,
+    /// See `is_early`.
+    early: bool,
     heads: Vec<u8>,
     urls: String,
     /// One for each link, as long as whoever pushed them knew them all. They follow from the URLs, so no
@@ -116,7 +118,7 @@ pub struct LinkBatch {
 
 impl PartialEq for LinkBatch {
     fn eq(&self, other: &Self) -> bool {
-        let parts = |batch: &Self| (batch.from, batch.vote);
+        let parts = |batch: &Self| (batch.from, batch.vote, batch.early);
         parts(self) == parts(other) && self.heads == other.heads && self.urls == other.urls
     }
 }
@@ -135,6 +137,7 @@ impl LinkBatch {
         Self {
             from,
             vote: 0,
+            early: false,
             heads: Vec::with_capacity(links * HEAD_BYTES),
             urls: String::with_capacity(url_bytes),
             docs: Vec::with_capacity(links),
@@ -152,6 +155,16 @@ impl LinkBatch {
 
     pub fn from(&self) -> Option<DocId> {
         self.from
+    }
+
+    /// Did the links leave before the page that they are on was there as a whole? Such links make URLs known and due,
+    /// and count for nothing: the page's visit has them again, and counts them.
+    pub fn is_early(&self) -> bool {
+        self.early
+    }
+
+    pub fn set_early(&mut self, early: bool) {
+        self.early = early;
     }
 
     pub fn len(&self) -> usize {
@@ -241,6 +254,7 @@ impl LinkBatch {
         whole.then_some(Self {
             from,
             vote: 0,
+            early: false,
             heads,
             urls,
             docs: Vec::new(),

@@ -48,6 +48,8 @@ pub struct UrlRecord {
     pub kind: LinkKind,
     /// The page that it was first found on (or that lifted its exclusion).
     pub from: Option<DocId>,
+    /// It was found on that page before the page was there as a whole.
+    pub early: bool,
     pub arrival: u64,
     pub attempts: u8,
     /// Which partition has it.
@@ -355,6 +357,7 @@ fn describe(partition: &Partition, doc: u64, record: Record) -> Result<UrlRecord
         hops: finding.hops,
         kind: finding.kind,
         from: partition.texts.read_from(record.text)?,
+        early: finding.early,
         arrival: record.arrival,
         attempts: record.attempts,
         partition: partition.id().0,

@@ -23,6 +23,8 @@ pub(crate) struct Answer {
     pub(crate) oddity: Option<Oddity>,
     /// What Retry-After asked for.
     pub(crate) retry_after_s: u32,
+    /// Over this time the body is sent.
+    pub(crate) body_ms: f64,
     scratch: Scratch,
 }
 
@@ -33,6 +35,7 @@ impl Answer {
         self.body.clear();
         self.oddity = None;
         self.retry_after_s = 0;
+        self.body_ms = 0.0;
     }
 
     pub(crate) fn header(&mut self, name: &str, value: &str) {
@@ -146,7 +149,16 @@ impl Web {
         self.write_validators(host, page, version, request, answer);
         if answer.status == 200 {
             self.encode(host, page, request, answer);
+            answer.body_ms = self.body_ms(host, page);
         }
+    }
+
+    /// How long the body of a page takes to come.
+    fn body_ms(&self, host: u32, page: u32) -> f64 {
+        let latency = &self.spec.latency;
+        let mut draw = Draw::at(self.spec.seed, u64::from(host), u64::from(page), 0x54);
+        let is_slow = (host, page) == (0, 0) || draw.chance(latency.body_share);
+        if is_slow { latency.body_ms } else { 0.0 }
     }
 
     fn write_type(&self, host: u32, page: u32, answer: &mut Answer) {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use portolan_archive::warc_path;
 use portolan_crawl::report::{bytes, counted, date, thousands};
 use portolan_crawl::{Crawl, Settings};
-use portolan_model::{Clock, History, Outcome, Pulse, SystemClock, Visit};
+use portolan_model::{Clock, DocId, History, Outcome, Pulse, SystemClock, Visit};
 use portolan_registry::{QueuePosition, Snapshot, State, UrlRecord};
 use serde_json::json;
 
@@ -33,6 +33,10 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
         Some(doc) => snapshot.url_of(doc).map_err(Failure::failed)?,
         None => None,
     };
+    let cut = match record.from.filter(|_| record.early) {
+        Some(doc) => Some(how_it_came(&snapshot, doc)?),
+        None => None,
+    };
     let place = snapshot
         .queue_position(record.doc)
         .map_err(Failure::failed)?;
@@ -51,6 +55,7 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
         record,
         visit,
         found_on,
+        early: cut,
         place,
         copy_of,
         redirects_to: redirects_to.map(|target| target.as_str().to_owned()),
@@ -68,6 +73,23 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What became of the page that a URL was found on while the page was still coming.
+fn how_it_came(snapshot: &Snapshot, page: DocId) -> Result<Came, Failure> {
+    let Some(page) = snapshot.find(page).map_err(Failure::failed)? else {
+        return Ok(Came::Cut("it is not known what became of it"));
+    };
+    let visit = snapshot.visit(&page).map_err(Failure::failed)?;
+    Ok(
+        match (page.state, visit.and_then(|visit| visit.truncated)) {
+            (State::Visited, None) => Came::Whole,
+            (State::Visited, Some(_)) => Came::Cut("a part of it was archived"),
+            (State::Due, _) => Came::Cut("it is due again"),
+            (State::Failed, _) => Came::Cut("it failed"),
+            (State::Excluded, _) => Came::Cut("it was excluded"),
+        },
+    )
 }
 
 /// The WARC file of a visit's answer, and where in it the answer begins. `None` if nothing is archived, or the file is gone.
@@ -181,10 +203,19 @@ fn tell_history(out: &mut impl Write, history: &History) -> std::io::Result<()> 
     Ok(())
 }
 
+/// How the page came that a URL was found on early.
+enum Came {
+    Whole,
+    /// It did not come to its end; what became of it.
+    Cut(&'static str),
+}
+
 struct Story {
     record: UrlRecord,
     visit: Option<Visit>,
     found_on: Option<String>,
+    /// Set if it was found before that page was there as a whole.
+    early: Option<Came>,
     place: Option<QueuePosition>,
     copy_of: Option<String>,
     redirects_to: Option<String>,
@@ -207,6 +238,8 @@ impl Story {
             "sentence": self.record.reason.map(|reason| reason.sentence()),
             "found_as": self.record.kind.name(),
             "found_on": self.found_on,
+            "found_early": self.early.is_some(),
+            "found_on_cut": self.early.as_ref().map(|came| matches!(came, Came::Cut(_))),
             "back_links": self.record.count,
             "depth": self.record.depth,
             "attempts": self.record.attempts,
@@ -261,6 +294,14 @@ impl Story {
             )?,
             None if record.kind.is_seed() => writeln!(out, "  It is a seed.")?,
             None => writeln!(out, "  First found through {}.", record.kind.name())?,
+        }
+        match &self.early {
+            Some(Came::Whole) => writeln!(out, "  It was found while that page was still coming.")?,
+            Some(Came::Cut(fate)) => writeln!(
+                out,
+                "  It was found while that page was still coming. The page was cut; {fate}."
+            )?,
+            None => {}
         }
         writeln!(
             out,

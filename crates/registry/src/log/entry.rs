@@ -349,7 +349,8 @@ fn read_origin(reader: &mut Reader<'_>) -> Option<Origin> {
 
 fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
     let has_vote = u8::from(batch.vote() != 0) << 1;
-    out.push(u8::from(batch.from().is_some()) | has_vote);
+    let is_early = u8::from(batch.is_early()) << 2;
+    out.push(u8::from(batch.from().is_some()) | has_vote | is_early);
     if let Some(doc) = batch.from() {
         put_u64(out, doc.0);
     }
@@ -362,7 +363,7 @@ fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
 
 fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
     let flags = reader.byte()?;
-    if flags > 3 {
+    if flags > 7 {
         return None;
     }
     let from = match flags & 1 {
@@ -376,6 +377,7 @@ fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
     let heads = reader.bytes()?.to_vec();
     let mut batch = LinkBatch::from_parts(from, heads, reader.string()?)?;
     batch.set_vote(vote);
+    batch.set_early(flags & 4 != 0);
     Some(batch)
 }
 

@@ -98,6 +98,7 @@ impl Partition {
                 depth: link.depth,
                 hops: link.hops,
                 from,
+                early: matches!(act, Act::Announce { .. }),
             },
             act,
         }
@@ -115,6 +116,7 @@ impl Partition {
                 depth: 0,
                 hops: 0,
                 from: None,
+                early: false,
             },
             act: Act::Again,
         };
@@ -123,6 +125,9 @@ impl Partition {
 
     /// The first links have been seen to by `apply_all`.
     fn fold_links(&mut self, links: &LinkBatch, docs: &[u64]) -> Result<()> {
+        if links.is_early() {
+            return self.fold_early(links, docs);
+        }
         for (at, (link, &doc)) in links.iter().zip(docs).enumerate() {
             if at > 0 && at.is_multiple_of(LINKS_TOGETHER) {
                 let next = &docs[at..];
@@ -188,6 +193,7 @@ impl Partition {
                 depth: visit.depth,
                 hops: 0,
                 from: None,
+                early: false,
             },
             act: Act::Visit {
                 outcome: visit.outcome,
@@ -292,6 +298,10 @@ impl Partition {
                     _ => {}
                 }
             }
+            Act::Announce { verdict } => {
+                let before = slot.record();
+                self.announce(op, before, verdict)?;
+            }
             Act::Visit { outcome, at } => {
                 let before = slot.record();
                 let mut after = before;
@@ -337,7 +347,7 @@ impl Partition {
         let is_old = match op.act {
             Act::Again | Act::Renew { .. } => true,
             Act::Judge { .. } => op.finding.from.is_none(),
-            Act::Observe { .. } | Act::Visit { .. } => false,
+            Act::Observe { .. } | Act::Announce { .. } | Act::Visit { .. } => false,
         };
         if is_old {
             // Only what is known can be tried again, or judged again.
@@ -348,11 +358,16 @@ impl Partition {
         let mut record = Record::new(host.id, op.arrival, text);
         self.stats.known += 1;
         match op.act {
-            Act::Observe { verdict, vote } => self.admit_link(op, host, record, (verdict, vote)),
+            Act::Observe { verdict, vote } => {
+                record.observe(self.order, host.id, vote);
+                self.admit_link(op, host, record, verdict)
+            }
+            Act::Announce { verdict } => self.admit_link(op, host, record, verdict),
             Act::Judge { verdict, vote } => {
                 let is_due = matches!(verdict, Verdict::Crawl { .. });
                 self.stats.judged_due += u64::from(is_due);
-                self.admit_link(op, host, record, (verdict, vote))
+                record.observe(self.order, host.id, vote);
+                self.admit_link(op, host, record, verdict)
             }
             Act::Visit { outcome, at } => {
                 (record.state, record.reason) = Record::after(outcome);
@@ -370,7 +385,7 @@ impl Partition {
         op: &Op<'_>,
         host: Host<'_>,
         mut record: Record,
-        (verdict, vote): (Verdict, u32),
+        verdict: Verdict,
     ) -> Result<()> {
         match verdict {
             Verdict::Crawl { priority } => record.priority = priority,
@@ -378,7 +393,6 @@ impl Partition {
                 (record.state, record.reason) = (State::Excluded, reason as u8);
             }
         }
-        record.observe(self.order, host.id, vote);
         self.sieve.insert_new(op.doc, &record);
         self.stats.enter(record.state, record.reason);
         if record.state == State::Due {

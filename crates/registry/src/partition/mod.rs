@@ -2,6 +2,7 @@
 //! lookups of what is not in RAM (`joins`), and the work of getting all to disk (`upkeep`, `compaction`).
 
 mod compaction;
+mod early;
 mod fold;
 mod joins;
 mod judged;

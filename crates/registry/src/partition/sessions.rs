@@ -55,6 +55,7 @@ impl Partition {
                     depth: 0,
                     hops: 0,
                     from: None,
+                    early: false,
                 },
                 act: Act::Renew {
                     was: renewed.was,
