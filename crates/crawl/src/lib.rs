@@ -83,6 +83,7 @@ mod session;
 pub mod settings;
 mod shared;
 mod start;
+mod tables;
 mod turn;
 mod watch;
 mod worker;

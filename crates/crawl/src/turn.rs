@@ -24,6 +24,7 @@ use crate::pools::Seat;
 use crate::revisit::Validators;
 use crate::robots::{RobotsStep, Rules};
 use crate::shared::Shared;
+use crate::tables::HeadTells;
 use crate::worker::Worker;
 
 /// How soon a host is looked at again when the budget of pages is claimed by others.
@@ -184,6 +185,9 @@ impl Visitor {
         if self.asker.must_wait() {
             return self.put_back(due);
         }
+        if !self.read_table(&due, &url, &rules).await {
+            return self.put_back(due);
+        }
         let Some(claim) = self.shared.budget.claim() else {
             return self.put_back_for_now(due);
         };
@@ -240,6 +244,7 @@ impl Visitor {
         match asked {
             Ok(Asked::Answer(answer)) => {
                 let known_links = self.known_links(&due, answer.response.status());
+                let head = HeadTells::of(self, url, &answer.response);
                 let fetched = Fetched {
                     due: &due,
                     url,
@@ -267,6 +272,8 @@ impl Visitor {
                 } else {
                     drop(claim);
                 }
+                self.compare_with_table((&due, url, rules), head, &processed)
+                    .await;
                 self.finish(due.url, processed).await;
                 Next::Go
             }

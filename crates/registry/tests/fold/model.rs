@@ -2,7 +2,8 @@
 
 use portolan_model::{
     DocId, HostId, Identities, Link, LinkBatch, LinkKind, Order, Outcome, PartitionId, Pulse,
-    Ranker, Reason, RobotsRecord, RobotsStatus, SCORE_BITS, Verdict, Visit, given_priority,
+    Ranker, Reason, RobotsRecord, RobotsStatus, SCORE_BITS, SiteTables, Standing, Verdict, Visit,
+    given_priority,
 };
 use portolan_registry::{Entry, Renewed, Snapshot, State, UrlFilter, Was};
 use std::collections::{BTreeMap, BTreeSet};
@@ -600,6 +601,10 @@ impl Web {
             fetched_ms: now_ms,
             expires_ms: now_ms + 1,
             rules: "Disallow: /x\n".repeat(self.random.below(30) as usize),
+            tables: SiteTables {
+                tol: Standing::from_u8(self.random.below(4) as u8).unwrap(),
+                tvi: Standing::from_u8(self.random.below(4) as u8).unwrap(),
+            },
         };
         let at = home(&url);
         let mut links = LinkBatch::new(None);
