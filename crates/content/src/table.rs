@@ -49,7 +49,7 @@ impl Table {
                         .iter()
                         .any(|known| known.eq_ignore_ascii_case(extension))
                 };
-                if !is_one_of(&HTML) && !(self == Table::Tvi && is_one_of(&XML)) {
+                if !(is_one_of(&HTML) || self == Table::Tvi && is_one_of(&XML)) {
                     return None;
                 }
                 ""

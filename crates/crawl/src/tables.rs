@@ -325,9 +325,8 @@ impl Visitor {
         links: PageLinks,
         record: Option<Record>,
     ) {
-        let mut memory = self.worker.tables.borrow_mut();
-        memory.sites.insert(url.origin().to_owned(), after);
-        drop(memory);
+        let origin = url.origin().to_owned();
+        self.worker.tables.borrow_mut().sites.insert(origin, after);
         let changed = before.tables != after.tables;
         let robots = changed.then(|| rules.record(url.origin(), after.tables));
         if robots.is_none() && record.is_none() && links.len() == 0 {

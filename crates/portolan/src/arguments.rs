@@ -477,6 +477,7 @@ pub(crate) enum BenchCommand {
     /// Take turns of many hosts: CPU for the next one
     Frontier(BenchFrontierArguments),
     Freshness(crate::arguments_bench::BenchFreshnessArguments),
+    Tol(crate::arguments_bench::BenchTolArguments),
 }
 
 #[derive(Args)]

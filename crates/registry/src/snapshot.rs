@@ -247,6 +247,16 @@ impl Snapshot {
         })
     }
 
+    /// What is known of one host.
+    pub fn host(&self, host: HostId) -> Result<Option<HostState>> {
+        for partition in &self.partitions {
+            if let Some(state) = partition.hosts.load(host.0)? {
+                return Ok(Some(state));
+            }
+        }
+        Ok(None)
+    }
+
     /// All hosts that something is known of.
     pub fn hosts(&self) -> Result<Vec<(HostId, HostState)>> {
         let mut hosts = Vec::new();

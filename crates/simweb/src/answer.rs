@@ -99,6 +99,10 @@ impl Web {
             Resource::Session(item, id) => {
                 self.trap_page(answer, |out| self.write_session(item, id, out))
             }
+            Resource::Table(page) => {
+                let table = self.table(host, page);
+                answer.plain(200, "text/plain; charset=utf-8", table.as_bytes());
+            }
             Resource::Nothing => answer.plain(404, "text/html; charset=utf-8", NOT_FOUND),
         }
     }
@@ -146,6 +150,7 @@ impl Web {
         answer.scratch = scratch;
         answer.oddity = self.oddity(host, page);
         self.write_type(host, page, answer);
+        self.write_table_header(host, page, answer);
         self.write_validators(host, page, version, request, answer);
         if answer.status == 200 {
             self.encode(host, page, request, answer);
@@ -337,7 +342,9 @@ impl Web {
         let plan = &self.hosts[host as usize];
         let sitemap = self.sitemap_paths(host).first().filter(|_| with_sitemap);
         let sitemap = sitemap.map(|path| self.origin(host) + path);
-        robots_text(plan, kind, &self.spec.product_token, sitemap.as_deref())
+        let mut text = robots_text(plan, kind, &self.spec.product_token, sitemap.as_deref());
+        text.push_str(self.table_rule(host).unwrap_or_default());
+        text
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::changes::ChangeSpec;
 use crate::oddity::{Fault, Oddity};
+use crate::tables::TablesSpec;
 use serde::{Deserialize, Serialize};
 
 /// Hosts a Web may have at most; a host costs some hundred bytes of RAM.
@@ -42,6 +43,7 @@ pub struct WebSpec {
     pub odd: OddSpec,
     pub sick: SickSpec,
     pub changes: ChangeSpec,
+    pub tables: TablesSpec,
 }
 
 /// Hosts beside the others that never get an answer out. No page links to them.
@@ -218,6 +220,7 @@ impl Default for WebSpec {
             odd: OddSpec::default(),
             sick: SickSpec::default(),
             changes: ChangeSpec::default(),
+            tables: TablesSpec::default(),
         }
     }
 }
@@ -394,7 +397,7 @@ impl WebSpec {
         )
     }
 
-    fn shares(&self) -> [(&'static str, f64); 33] {
+    fn shares(&self) -> [(&'static str, f64); 35] {
         let (l, c, f, r, d) = (
             &self.links,
             &self.content,
@@ -436,6 +439,8 @@ impl WebSpec {
             ("latency.body_share", self.latency.body_share),
             ("odd.host_share", self.odd.host_share),
             ("odd.page_share", self.odd.page_share),
+            ("tables.tol_share", self.tables.tol_share),
+            ("tables.lying_share", self.tables.lying_share),
         ]
     }
 }

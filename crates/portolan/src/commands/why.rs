@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use portolan_archive::warc_path;
 use portolan_crawl::report::{bytes, counted, date, thousands};
 use portolan_crawl::{Crawl, Settings};
-use portolan_model::{Clock, DocId, History, Outcome, Pulse, SystemClock, Visit};
+use portolan_model::{
+    Clock, DocId, History, LinkKind, Outcome, Pulse, SiteTables, Standing, SystemClock, Visit,
+};
 use portolan_registry::{QueuePosition, Snapshot, State, UrlRecord};
 use serde_json::json;
 
@@ -37,6 +39,11 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
         Some(doc) => Some(how_it_came(&snapshot, doc)?),
         None => None,
     };
+    let site = snapshot.host(record.host).map_err(Failure::failed)?;
+    let mut origins = site.iter().flat_map(|site| &site.robots);
+    let tables = origins
+        .find(|robots| robots.origin == url.origin())
+        .map(|robots| robots.tables);
     let place = snapshot
         .queue_position(record.doc)
         .map_err(Failure::failed)?;
@@ -56,6 +63,7 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
         visit,
         found_on,
         early: cut,
+        tables: tables.unwrap_or_default(),
         place,
         copy_of,
         redirects_to: redirects_to.map(|target| target.as_str().to_owned()),
@@ -203,6 +211,15 @@ fn tell_history(out: &mut impl Write, history: &History) -> std::io::Result<()> 
     Ok(())
 }
 
+fn standing(standing: Standing) -> Option<&'static str> {
+    match standing {
+        Standing::Unknown => None,
+        Standing::Served => Some("served"),
+        Standing::Missing => Some("missing"),
+        Standing::Lied => Some("lied"),
+    }
+}
+
 /// How the page came that a URL was found on early.
 enum Came {
     Whole,
@@ -216,6 +233,8 @@ struct Story {
     found_on: Option<String>,
     /// Set if it was found before that page was there as a whole.
     early: Option<Came>,
+    /// Of its site.
+    tables: SiteTables,
     place: Option<QueuePosition>,
     copy_of: Option<String>,
     redirects_to: Option<String>,
@@ -240,6 +259,7 @@ impl Story {
             "found_on": self.found_on,
             "found_early": self.early.is_some(),
             "found_on_cut": self.early.as_ref().map(|came| matches!(came, Came::Cut(_))),
+            "site_tol": standing(self.tables.tol),
             "back_links": self.record.count,
             "depth": self.record.depth,
             "attempts": self.record.attempts,
@@ -286,6 +306,11 @@ impl Story {
             State::Excluded => writeln!(out, "  is excluded: {because}.")?,
         }
         match &self.found_on {
+            Some(page) if record.kind == LinkKind::Tol => writeln!(
+                out,
+                "  First found in the table of links of {page}, {} from a seed.",
+                counted(record.depth.into(), "link")
+            )?,
             Some(page) => writeln!(
                 out,
                 "  First found as a link ({}) on {page}, {} from a seed.",
@@ -296,6 +321,10 @@ impl Story {
             None => writeln!(out, "  First found through {}.", record.kind.name())?,
         }
         match &self.early {
+            Some(Came::Whole) if record.kind == LinkKind::Tol => {}
+            Some(Came::Cut(fate)) if record.kind == LinkKind::Tol => {
+                writeln!(out, "  That page has not come whole; {fate}.")?
+            }
             Some(Came::Whole) => writeln!(out, "  It was found while that page was still coming.")?,
             Some(Came::Cut(fate)) => writeln!(
                 out,
@@ -308,6 +337,12 @@ impl Story {
             "  Back-links so far: {}.",
             thousands(record.count.into())
         )?;
+        if self.tables.tol == Standing::Lied {
+            writeln!(
+                out,
+                "  Its site's tables of links are not believed: one of them was not what its document has."
+            )?;
+        }
         if let Some(place) = self.place {
             writeln!(
                 out,
