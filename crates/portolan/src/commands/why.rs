@@ -10,7 +10,7 @@ use portolan_crawl::{Crawl, Settings};
 use portolan_model::{
     Clock, DocId, History, LinkKind, Outcome, Pulse, SiteTables, Standing, SystemClock, Visit,
 };
-use portolan_registry::{QueuePosition, Snapshot, State, UrlRecord};
+use portolan_registry::{QueuePosition, Snapshot, UrlRecord, UrlState};
 use serde_json::json;
 
 use super::inspect;
@@ -91,11 +91,11 @@ fn how_it_came(snapshot: &Snapshot, page: DocId) -> Result<Came, Failure> {
     let visit = snapshot.visit(&page).map_err(Failure::failed)?;
     Ok(
         match (page.state, visit.and_then(|visit| visit.truncated)) {
-            (State::Visited, None) => Came::Whole,
-            (State::Visited, Some(_)) => Came::Cut("a part of it was archived"),
-            (State::Due, _) => Came::Cut("it is due again"),
-            (State::Failed, _) => Came::Cut("it failed"),
-            (State::Excluded, _) => Came::Cut("it was excluded"),
+            (UrlState::Visited, None) => Came::Whole,
+            (UrlState::Visited, Some(_)) => Came::Cut("a part of it was archived"),
+            (UrlState::Due, _) => Came::Cut("it is due again"),
+            (UrlState::Failed, _) => Came::Cut("it failed"),
+            (UrlState::Excluded, _) => Came::Cut("it was excluded"),
         },
     )
 }
@@ -296,14 +296,14 @@ impl Story {
         writeln!(out, "{}", record.url)?;
         let because = record.reason.map_or("", |reason| reason.sentence());
         match record.state {
-            State::Visited => writeln!(out, "  was fetched.")?,
-            State::Due if record.attempts > 0 => {
+            UrlState::Visited => writeln!(out, "  was fetched.")?,
+            UrlState::Due if record.attempts > 0 => {
                 let attempts = counted(record.attempts.into(), "attempt");
                 writeln!(out, "  is due again after {attempts}.")?;
             }
-            State::Due => writeln!(out, "  is due.")?,
-            State::Failed => writeln!(out, "  failed: {because}.")?,
-            State::Excluded => writeln!(out, "  is excluded: {because}.")?,
+            UrlState::Due => writeln!(out, "  is due.")?,
+            UrlState::Failed => writeln!(out, "  failed: {because}.")?,
+            UrlState::Excluded => writeln!(out, "  is excluded: {because}.")?,
         }
         match &self.found_on {
             Some(page) if record.kind == LinkKind::Tol => writeln!(
