@@ -50,7 +50,7 @@ pub struct Captured {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Report {
+pub struct FileCheck {
     pub path: PathBuf,
     /// `None` if it is neither WARC nor ARC.
     pub format: Option<Format>,
@@ -68,14 +68,14 @@ pub struct Report {
     pub ids_all_checked: bool,
 }
 
-impl Report {
+impl FileCheck {
     pub fn is_sound(&self) -> bool {
         self.findings_total == 0
     }
 }
 
 /// Reads the whole file. An error is the disk's; everything wrong with the file is in the report.
-pub fn verify(path: &Path) -> Result<Report, ArchiveError> {
+pub fn verify(path: &Path) -> Result<FileCheck, ArchiveError> {
     verify_with(path, None)
 }
 
@@ -84,17 +84,20 @@ pub fn verify(path: &Path) -> Result<Report, ArchiveError> {
 pub fn verify_for_index(
     path: &Path,
     surt: &dyn Fn(&str) -> String,
-) -> Result<Report, ArchiveError> {
+) -> Result<FileCheck, ArchiveError> {
     verify_with(path, Some(surt))
 }
 
-fn verify_with(path: &Path, surt: Option<&dyn Fn(&str) -> String>) -> Result<Report, ArchiveError> {
+fn verify_with(
+    path: &Path,
+    surt: Option<&dyn Fn(&str) -> String>,
+) -> Result<FileCheck, ArchiveError> {
     let mut verifier = Verifier {
         surt,
         name: path
             .file_name()
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-        report: Report {
+        report: FileCheck {
             path: path.to_owned(),
             format: None,
             records: 0,
@@ -127,7 +130,7 @@ struct Verifier<'a> {
     surt: Option<&'a dyn Fn(&str) -> String>,
     /// The file's, as its index spells it.
     name: String,
-    report: Report,
+    report: FileCheck,
     /// Hashes of the record ids met so far.
     ids: HashSet<u64>,
 }
