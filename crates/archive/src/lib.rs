@@ -81,5 +81,5 @@ pub use seen::{ContentSeen, MergeJob, MergedRun, SeenCheck, SeenRecord, check_se
 pub use settings::{
     ArchiveSettings, Compression, DurableEnd, FILES_A_NODE, MAX_NODE_NUMBER, file_prefix,
 };
-pub use verify::{Captured, FileCheck, Finding, verify, verify_for_index};
+pub use verify::{Captured, FileCheck, Flaw, verify, verify_for_index};
 pub use writer::{Finished, WarcWriter, check_node, check_prefix};

@@ -33,7 +33,7 @@ const KINDS: [&str; 8] = [
 
 /// A fault and where it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Finding {
+pub struct Flaw {
     /// Start of the record, or of its gzip member.
     pub offset: u64,
     pub record_id: Option<String>,
@@ -62,7 +62,7 @@ pub struct FileCheck {
     /// Digests that were computed and agreed.
     pub digests_checked: u64,
     /// The first of them.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<Flaw>,
     pub findings_total: u64,
     /// False if there were more records than ids can be remembered.
     pub ids_all_checked: bool,
@@ -194,7 +194,7 @@ impl Verifier<'_> {
     fn find(&mut self, offset: u64, record_id: Option<&str>, fault: Fault) {
         self.report.findings_total += 1;
         if self.report.findings.len() < MAX_FINDINGS {
-            self.report.findings.push(Finding {
+            self.report.findings.push(Flaw {
                 offset,
                 record_id: record_id.map(|id| quoted(id.as_bytes())),
                 fault,
