@@ -82,4 +82,4 @@ pub use settings::{
     ArchiveSettings, Compression, DurableEnd, FILES_A_NODE, MAX_NODE_NUMBER, file_prefix,
 };
 pub use verify::{Captured, FileCheck, Flaw, verify, verify_for_index};
-pub use writer::{Finished, WarcWriter, check_node, check_prefix};
+pub use writer::{ClosedArchive, WarcWriter, check_node, check_prefix};
