@@ -74,7 +74,7 @@ pub use fault::Fault;
 pub use list::{Cat, Listed, Listing, Part, cat, list};
 pub use merge::merge_sorted;
 pub use message::Message;
-pub use read::{Block, Format, Record, WarcReader};
+pub use read::{Block, Format, WarcReader, WarcRecord};
 pub use record::RecordBuilder;
 pub use recover::Recovery;
 pub use seen::{ContentSeen, MergeJob, MergedRun, SeenCheck, SeenRecord, check_seen};

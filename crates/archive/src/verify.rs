@@ -8,7 +8,7 @@ use crate::digest::{self, Parsed};
 use crate::error::ArchiveError;
 use crate::fault::{Fault, quoted};
 use crate::head::HttpHead;
-use crate::read::{Format, MAX_HTTP_HEAD_BYTES, Record, WarcReader};
+use crate::read::{Format, MAX_HTTP_HEAD_BYTES, WarcReader, WarcRecord};
 use sha1::{Digest, Sha1};
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -136,7 +136,7 @@ struct Verifier<'a> {
 }
 
 impl Verifier<'_> {
-    fn record(&mut self, record: &Record, reader: &mut WarcReader) -> Result<(), ArchiveError> {
+    fn record(&mut self, record: &WarcRecord, reader: &mut WarcReader) -> Result<(), ArchiveError> {
         let report = &mut self.report;
         report.records += 1;
         // Types come from the file: do not let it fill the table.
@@ -180,7 +180,7 @@ impl Verifier<'_> {
         }
     }
 
-    fn check_id(&mut self, record: &Record, faults: &mut Vec<Fault>) {
+    fn check_id(&mut self, record: &WarcRecord, faults: &mut Vec<Fault>) {
         let Some(id) = record.header("WARC-Record-ID") else {
             return;
         };
@@ -203,7 +203,7 @@ impl Verifier<'_> {
     }
 }
 
-fn check_headers(record: &Record, faults: &mut Vec<Fault>) {
+fn check_headers(record: &WarcRecord, faults: &mut Vec<Fault>) {
     let kind = record.kind();
     let mut required = vec!["WARC-Type", "WARC-Record-ID", "WARC-Date", "Content-Length"];
     if !matches!(kind, "warcinfo" | "metadata" | "") {
@@ -247,7 +247,7 @@ fn check_headers(record: &Record, faults: &mut Vec<Fault>) {
     }
 }
 
-fn check_arc_headers(record: &Record, faults: &mut Vec<Fault>) {
+fn check_arc_headers(record: &WarcRecord, faults: &mut Vec<Fault>) {
     let date = record.header("WARC-Date").unwrap_or_default();
     if !is_arc_date(date) {
         faults.push(Fault::BadDate(quoted(date.as_bytes())));
@@ -290,7 +290,7 @@ struct DigestCheck {
 }
 
 /// Reads the block and compares its digests with what the header says.
-fn read_digests(record: &Record, reader: &mut WarcReader) -> Result<DigestCheck, ArchiveError> {
+fn read_digests(record: &WarcRecord, reader: &mut WarcReader) -> Result<DigestCheck, ArchiveError> {
     let mut check = DigestCheck::default();
     let revisit = record.kind() == "revisit";
     // Before 1.1 it was left open which block a revisit's digest is of.
@@ -346,7 +346,7 @@ fn read_digests(record: &Record, reader: &mut WarcReader) -> Result<DigestCheck,
     Ok(check)
 }
 
-fn said(record: &Record, header: &'static str, faults: &mut Vec<Fault>) -> Option<[u8; 20]> {
+fn said(record: &WarcRecord, header: &'static str, faults: &mut Vec<Fault>) -> Option<[u8; 20]> {
     let value = record.header(header)?;
     match digest::parse(value) {
         Parsed::Sha1(sha1) => Some(sha1),
