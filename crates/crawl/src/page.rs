@@ -20,7 +20,7 @@ use portolan_net::{Decoder, Response};
 use portolan_registry::{Due, UrlRecord};
 
 use crate::admission::{Admission, Page};
-use crate::answered::{Answered, Record};
+use crate::answered::{Answered, VisitRecords};
 use crate::generations::Generations;
 use crate::links::{PageLinks, RawLinks};
 use crate::mapper::NameDrop;
@@ -65,7 +65,7 @@ pub(crate) struct Fetched<'a> {
 pub(crate) struct Processed {
     pub(crate) visit: Visit,
     pub(crate) links: PageLinks,
-    pub(crate) record: Option<Record>,
+    pub(crate) record: Option<VisitRecords>,
 }
 
 impl Workbench {
@@ -440,7 +440,7 @@ impl Workbench {
         response: Response,
         visit: &Visit,
         links: &PageLinks,
-    ) -> Record {
+    ) -> VisitRecords {
         let (answered, body) = Answered::of(fetched.url, fetched.ip, response);
         let capture = answered.capture(fetched.url.as_str(), visit, Some(&body));
         let outlinks = links.iter().map(|link| (link.url, link.kind));
@@ -449,7 +449,7 @@ impl Workbench {
             shared.settings.archive.deduplicate && visit.is_document() && !body.is_empty();
         // A revisit record has a head of HTTP, which a resource has not.
         let may_be_copy = may_be_copy && fetched.url.scheme().is_http();
-        Record::Answer {
+        VisitRecords::Answer {
             built,
             copy: may_be_copy.then(|| Box::new(answered)),
         }
@@ -463,7 +463,7 @@ impl Workbench {
         response: Response,
         ip: Option<IpAddr>,
         at_ms: u64,
-    ) -> Option<Record> {
+    ) -> Option<VisitRecords> {
         if !url.scheme().is_http() && response.status() != 200 {
             return None;
         }
@@ -475,7 +475,7 @@ impl Workbench {
         };
         let (answered, body) = Answered::of(url, ip, response);
         let capture = answered.capture(url.as_str(), &visit, Some(&body));
-        Some(Record::Answer {
+        Some(VisitRecords::Answer {
             built: self.builder.build(&capture, []),
             copy: None,
         })

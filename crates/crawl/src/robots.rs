@@ -10,7 +10,7 @@ use portolan_model::{CanonicalUrl, Reason, RobotsRecord, RobotsStatus, Truncatio
 use portolan_net::{BodySink, DecodeEnd, Decoder, Method, NetError, Response};
 use portolan_registry::Entry;
 
-use crate::answered::Record;
+use crate::answered::VisitRecords;
 use crate::asker::{Answer, Asked, Asker};
 use crate::generations::Generations;
 use crate::links::PageLinks;
@@ -375,7 +375,12 @@ impl Visitor {
     }
 
     /// What was learnt of the host, with the sitemaps that it names: all of it, or nothing.
-    async fn log_host(&mut self, robots: RobotsRecord, links: PageLinks, record: Option<Record>) {
+    async fn log_host(
+        &mut self,
+        robots: RobotsRecord,
+        links: PageLinks,
+        record: Option<VisitRecords>,
+    ) {
         let entry = Entry::Host {
             host: self.turn.name.clone(),
             pulse: self.asker.pulse,
