@@ -237,7 +237,7 @@ impl Workbench {
             .charset
             .map(|charset| charset.name().to_owned())
             .unwrap_or_default();
-        visit.title = cut(&facts.title, MAX_FIELD_BYTES).to_owned();
+        visit.title = shortened(&facts.title, MAX_FIELD_BYTES).to_owned();
         visit.simhash = facts.simhash;
         let links = metrics.sampled(Stage::Links, || {
             let base = facts
@@ -506,7 +506,7 @@ pub(crate) fn visit_of(
     mime: Option<&MimeType>,
 ) -> Visit {
     let field =
-        |name: &str| cut(response.header_str(name).unwrap_or(""), MAX_FIELD_BYTES).to_owned();
+        |name: &str| shortened(response.header_str(name).unwrap_or(""), MAX_FIELD_BYTES).to_owned();
     Visit {
         status: response.status(),
         attempt: fetched.due.attempts.saturating_add(1),
@@ -564,7 +564,7 @@ fn looks_heavy(path: &str) -> bool {
 }
 
 /// At most `bytes` bytes of a text, cut between characters.
-fn cut(text: &str, bytes: usize) -> &str {
+fn shortened(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
         return text;
     }
@@ -610,9 +610,9 @@ mod tests {
 
     #[test]
     fn texts_are_cut_between_characters() {
-        assert_eq!(cut("añb", 2), "a");
-        assert_eq!(cut("añb", 3), "añ");
-        assert_eq!(cut("abc", 9), "abc");
+        assert_eq!(shortened("añb", 2), "a");
+        assert_eq!(shortened("añb", 3), "añ");
+        assert_eq!(shortened("abc", 9), "abc");
     }
 
     #[test]
