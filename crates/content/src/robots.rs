@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use crate::mime::utf8_by_bom;
 use crate::table::Table;
-use lines::{Record, records};
+use lines::{Line, records};
 use rules::{RuleList, RuleSet};
 
 /// RFC 9309 2.5: a crawler must read at least this much of a robots.txt; Portolan reads no more.
@@ -88,7 +88,7 @@ impl Robots {
         let mut in_agents = false;
         for record in records(&text) {
             match record {
-                Record::UserAgent(value) => {
+                Line::UserAgent(value) => {
                     if !in_agents {
                         ours.addressed = false;
                         everyones.addressed = false;
@@ -102,21 +102,21 @@ impl Robots {
                         ours.address();
                     }
                 }
-                Record::Rule { allow, path } => {
+                Line::Rule { allow, path } => {
                     in_agents = false;
                     if site.as_ref().is_none_or(|site| site.is_meant_by(path)) {
                         ours.rule(allow, path);
                         everyones.rule(allow, path);
                     }
                 }
-                Record::CrawlDelay(value) => {
+                Line::CrawlDelay(value) => {
                     if let Some(delay) = lines::delay(value) {
                         ours.delay(delay);
                         everyones.delay(delay);
                     }
                 }
-                Record::Sitemap(value) => sitemaps.push(lines::sitemap_text(value)),
-                Record::Table(table, path) => {
+                Line::Sitemap(value) => sitemaps.push(lines::sitemap_text(value)),
+                Line::Table(table, path) => {
                     let path = (table, lines::sitemap_text(path).into_owned());
                     let is_path = path.1.starts_with('/');
                     if is_path && tables.len() < MAX_TABLE_PATHS && !tables.contains(&path) {

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::access::Access;
 use crate::admission::Admission;
-use crate::answered::Record;
+use crate::answered::VisitRecords;
 use crate::assembly;
 use crate::budget::{Budget, StoppedBy};
 use crate::commit::Finished;
@@ -208,7 +208,7 @@ impl Shared {
 
     /// Hand an entry to the archivist; waits while its buffers are full.
     pub(crate) async fn hand_over(&self, mut finished: Finished) {
-        let record_bytes = finished.record.as_ref().map(Record::bytes);
+        let record_bytes = finished.record.as_ref().map(VisitRecords::bytes);
         let bytes = record_bytes.unwrap_or(0) + finished.entry.ram_bytes();
         if record_bytes.is_some() || bytes >= SMALL_BYTES {
             let kib = kib(bytes, ROOM_KIB);

@@ -15,7 +15,7 @@ use portolan_model::{
 use portolan_net::{BodySink, Decoder, Method, Response};
 use portolan_registry::{Due, Entry};
 
-use crate::answered::Record;
+use crate::answered::VisitRecords;
 use crate::asker::{Answer, Asked};
 use crate::generations::Generations;
 use crate::links::{PageLinks, RawLinks};
@@ -323,7 +323,7 @@ impl Visitor {
         rules: &Rules,
         (before, after): (Site, Site),
         links: PageLinks,
-        record: Option<Record>,
+        record: Option<VisitRecords>,
     ) {
         let origin = url.origin().to_owned();
         self.worker.tables.borrow_mut().sites.insert(origin, after);

@@ -1,6 +1,6 @@
 //! Tables of links beside pages (`.tol`), as some hosts keep them: right ones, and ones that lie. What is in them is read off the page itself.
 
-use crate::answer::Answer;
+use crate::answer::Reply;
 use crate::plan::Role;
 use crate::seed::Draw;
 use crate::web::{Resource, Web};
@@ -74,7 +74,7 @@ impl Web {
         is_told.then_some("\nTOL: /\n")
     }
 
-    pub(crate) fn write_table_header(&self, host: u32, page: u32, answer: &mut Answer) {
+    pub(crate) fn write_table_header(&self, host: u32, page: u32, answer: &mut Reply) {
         if self.spec.tables.told == Told::Header
             && let Some(path) = self.table_path(host, page)
         {

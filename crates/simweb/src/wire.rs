@@ -1,6 +1,6 @@
 //! Puts an answer on the wire, well-formed or odd, and says when its last byte was handed over. Every oddity is made here.
 
-use crate::answer::Answer;
+use crate::answer::Reply;
 use crate::oddity::Oddity;
 use crate::spec::OddSpec;
 use crate::web::push_number;
@@ -49,7 +49,7 @@ impl Wire<'_> {
     pub(crate) async fn send<S: Stream>(
         &self,
         stream: &mut S,
-        answer: &Answer,
+        answer: &Reply,
         out: &mut Vec<u8>,
     ) -> io::Result<Sent> {
         out.clear();
@@ -85,7 +85,7 @@ impl Wire<'_> {
     async fn send_slowly<S: Stream>(
         &self,
         stream: &mut S,
-        answer: &Answer,
+        answer: &Reply,
         head: &[u8],
     ) -> io::Result<Sent> {
         let pause = Duration::from_secs_f64(answer.body_ms / 1e3 / SLOW_PIECES as f64);
@@ -103,7 +103,7 @@ impl Wire<'_> {
     }
 
     /// Builds an odd answer that is sent in one go; says whether the connection may be kept after it.
-    fn write_odd(&self, oddity: Oddity, answer: &Answer, out: &mut Vec<u8>) -> bool {
+    fn write_odd(&self, oddity: Oddity, answer: &Reply, out: &mut Vec<u8>) -> bool {
         let body = &answer.body[..];
         let len = Some(body.len());
         match oddity {
@@ -153,7 +153,7 @@ impl Wire<'_> {
         false
     }
 
-    fn write_chunks(&self, oddity: Oddity, answer: &Answer, out: &mut Vec<u8>) {
+    fn write_chunks(&self, oddity: Oddity, answer: &Reply, out: &mut Vec<u8>) {
         let keep = self.keep && oddity == Oddity::Chunked;
         self.write_head(answer, "HTTP/1.1", None, keep, out);
         // The head's last line is empty; the further header goes before it.
@@ -180,7 +180,7 @@ impl Wire<'_> {
     async fn drip<S: Stream>(
         &self,
         stream: &mut S,
-        answer: &Answer,
+        answer: &Reply,
         out: &mut Vec<u8>,
     ) -> io::Result<Sent> {
         self.write_head(answer, "HTTP/1.1", Some(answer.body.len()), self.keep, out);
@@ -204,7 +204,7 @@ impl Wire<'_> {
     async fn endless<S: Stream>(
         &self,
         stream: &mut S,
-        answer: &Answer,
+        answer: &Reply,
         out: &mut Vec<u8>,
     ) -> io::Result<Sent> {
         self.write_head(answer, "HTTP/1.1", None, false, out);
@@ -233,7 +233,7 @@ impl Wire<'_> {
 
     fn write_head(
         &self,
-        answer: &Answer,
+        answer: &Reply,
         version: &str,
         length: Option<usize>,
         keep: bool,

@@ -171,7 +171,7 @@ impl ModelPartition {
             let doc = Identities::PUBLIC.doc(link.url).0;
             let known = self.urls.get(&doc);
             let before = known.map_or((0, 0), |known| (known.count, known.score));
-            let liftable = |known: &Known| known.reason.is_some_and(|reason| (reason as u8) < 32);
+            let liftable = |known: &Known| known.reason.is_some_and(Reason::is_liftable);
             let crawl = matches!(link.verdict, Verdict::Crawl { .. });
             if known.is_none_or(|known| crawl && liftable(known)) {
                 self.fold_link(link, links);
@@ -235,7 +235,7 @@ impl ModelPartition {
             }
             Verdict::Crawl { priority }
                 if known.state == UrlState::Excluded
-                    && known.reason.is_some_and(|reason| (reason as u8) < 32) =>
+                    && known.reason.is_some_and(Reason::is_liftable) =>
             {
                 known.state = UrlState::Due;
                 known.reason = None;
@@ -335,7 +335,7 @@ impl ModelPartition {
                 (None, None) => None,
                 (None, Some(_)) => Some(true),
                 (Some(known), Some(_)) => {
-                    let liftable = known.reason.is_some_and(|reason| (reason as u8) < 32);
+                    let liftable = known.reason.is_some_and(Reason::is_liftable);
                     let crawl = matches!(link.verdict, Verdict::Crawl { .. });
                     Some(known.state == UrlState::Excluded && liftable && crawl)
                 }
