@@ -37,7 +37,7 @@ pub(crate) fn weight_of(settings: &FreshnessSettings, order: Order, class: u8) -
         Order::Backlinks => class.exp2(),
         Order::Opic => (class / 2.0).exp2(),
         // Three classes for each doubling of a score.
-        Order::Pagerank => (class / 3.0).exp2(),
+        Order::Pagerank | Order::LivePagerank => (class / 3.0).exp2(),
         // Sites by linear counting in 24 bits; one more than counted, so that no page is worth nothing.
         Order::SiteIndegree => 1.0 - 24.0 * (1.0 - class.min(23.0) / 24.0).ln(),
     }

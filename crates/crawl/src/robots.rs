@@ -6,11 +6,13 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use portolan_content::{MAX_ROBOTS_BYTES, Robots, RobotsAnswer};
-use portolan_model::{CanonicalUrl, Reason, RobotsRecord, RobotsStatus, Truncation, UrlKey};
+use portolan_model::{
+    CanonicalUrl, Reason, RobotsRecord, RobotsStatus, SiteTables, Truncation, UrlKey,
+};
 use portolan_net::{BodySink, DecodeEnd, Decoder, Method, NetError, Response};
 use portolan_registry::Entry;
 
-use crate::answered::Record;
+use crate::answered::VisitRecords;
 use crate::asker::{Answer, Asked, Asker};
 use crate::generations::Generations;
 use crate::links::PageLinks;
@@ -24,6 +26,15 @@ const CACHED_ORIGINS: usize = 4_096;
 pub(crate) struct Rules {
     pub(crate) robots: Robots,
     pub(crate) crawl_delay_ms: Option<u64>,
+    read: Read,
+}
+
+/// When and how robots.txt was read.
+#[derive(Debug, Clone, Copy)]
+struct Read {
+    status: RobotsStatus,
+    fetched_ms: u64,
+    expires_ms: u64,
 }
 
 pub(crate) enum RobotsStep {
@@ -37,11 +48,11 @@ pub(crate) enum RobotsStep {
 
 /// What a worker knows of robots.txt files, ahead of what is folded.
 pub(crate) struct RobotsCache {
-    origins: Generations<String, State>,
+    origins: Generations<String, Standing>,
 }
 
 #[derive(Clone)]
-enum State {
+enum Standing {
     Settled {
         rules: Rc<Rules>,
         expires_ms: u64,
@@ -81,10 +92,12 @@ impl Visitor {
                 return RobotsStep::Later;
             }
             let Some(reading) = self.reading(&origin) else {
-                return RobotsStep::Settled(Rc::new(Rules {
-                    robots: Robots::disallow_all(),
-                    crawl_delay_ms: None,
-                }));
+                let read = Read {
+                    status: RobotsStatus::Rules,
+                    fetched_ms: 0,
+                    expires_ms: 0,
+                };
+                return RobotsStep::Settled(Rc::new(Rules::new(Robots::disallow_all(), read)));
             };
             let at_ms = self.shared.wall_ms();
             let _counted = self.worker.reading_robots();
@@ -145,12 +158,12 @@ impl Visitor {
         let now_ms = self.shared.now_ms();
         let mut cache = self.worker.robots.borrow_mut();
         match cache.origins.get(origin) {
-            Some(State::Settled {
+            Some(Standing::Settled {
                 rules, expires_ms, ..
             }) if *expires_ms > now_ms => {
                 return Some(RobotsStep::Settled(Rc::clone(rules)));
             }
-            Some(State::Reading(_)) => return None,
+            Some(Standing::Reading(_)) => return None,
             _ => {}
         }
         // One that expires later than any may was written by a clock that was set back since.
@@ -170,10 +183,15 @@ impl Visitor {
             RobotsStatus::Absent => Robots::allow_all(),
             RobotsStatus::Rules => Robots::parse(record.rules.as_bytes(), "*"),
         };
-        let rules = Rc::new(Rules::new(robots));
+        let read = Read {
+            status: record.status,
+            fetched_ms: record.fetched_ms,
+            expires_ms,
+        };
+        let rules = Rc::new(Rules::new(robots, read));
         cache.origins.insert(
             origin.to_owned(),
-            State::Settled {
+            Standing::Settled {
                 rules: Rc::clone(&rules),
                 expires_ms,
                 answered_ms: 0,
@@ -185,7 +203,7 @@ impl Visitor {
     /// The request that is next for this origin's robots.txt.
     fn reading(&mut self, origin: &str) -> Option<Reading> {
         let mut cache = self.worker.robots.borrow_mut();
-        if let Some(State::Reading(reading)) = cache.origins.get(origin) {
+        if let Some(Standing::Reading(reading)) = cache.origins.get(origin) {
             return Some(reading.clone());
         }
         let next = CanonicalUrl::from_canonical(format!("{origin}/robots.txt")).ok()?;
@@ -203,7 +221,7 @@ impl Visitor {
             let mut cache = self.worker.robots.borrow_mut();
             cache
                 .origins
-                .insert(url.origin().to_owned(), State::Reading(reading));
+                .insert(url.origin().to_owned(), Standing::Reading(reading));
         }
     }
 
@@ -212,7 +230,7 @@ impl Visitor {
     pub(crate) fn is_vouched_for(&self, origin: &str) -> bool {
         let mut cache = self.worker.robots.borrow_mut();
         match cache.origins.get(origin) {
-            Some(State::Settled { answered_ms, .. }) => {
+            Some(Standing::Settled { answered_ms, .. }) => {
                 *answered_ms > 0 && *answered_ms >= self.asker.pulse.last_ms
             }
             _ => false,
@@ -268,7 +286,7 @@ impl Visitor {
                             .robots
                             .borrow_mut()
                             .origins
-                            .insert(origin.to_owned(), State::Reading(reading));
+                            .insert(origin.to_owned(), Standing::Reading(reading));
                     }
                     // RFC 9309: after that many redirects it may count as unavailable.
                     _ => {
@@ -294,19 +312,14 @@ impl Visitor {
     ) {
         let now_ms = self.shared.now_ms();
         let expires_ms = now_ms + self.shared.settings.robots.cache_ms;
-        let record = RobotsRecord {
-            origin: origin.to_owned(),
+        let sitemaps = robots.sitemaps().to_vec();
+        let read = Read {
             status,
             fetched_ms: now_ms,
             expires_ms,
-            rules: if status == RobotsStatus::Rules {
-                robots.to_compact()
-            } else {
-                String::new()
-            },
         };
-        let sitemaps = robots.sitemaps().to_vec();
-        let rules = Rc::new(Rules::new(robots));
+        let rules = Rc::new(Rules::new(robots, read));
+        let record = rules.record(origin, self.tables_of(origin));
         tracing::debug!(
             origin,
             status = answer.response.status(),
@@ -323,7 +336,7 @@ impl Visitor {
         }
         self.worker.robots.borrow_mut().origins.insert(
             origin.to_owned(),
-            State::Settled {
+            Standing::Settled {
                 rules,
                 expires_ms,
                 answered_ms: now_ms,
@@ -370,12 +383,17 @@ impl Visitor {
             .robots
             .borrow_mut()
             .origins
-            .insert(origin.to_owned(), State::Reading(reading));
+            .insert(origin.to_owned(), Standing::Reading(reading));
         self.log_pulse().await;
     }
 
     /// What was learnt of the host, with the sitemaps that it names: all of it, or nothing.
-    async fn log_host(&mut self, robots: RobotsRecord, links: PageLinks, record: Option<Record>) {
+    async fn log_host(
+        &mut self,
+        robots: RobotsRecord,
+        links: PageLinks,
+        record: Option<VisitRecords>,
+    ) {
         let entry = Entry::Host {
             host: self.turn.name.clone(),
             pulse: self.asker.pulse,
@@ -395,11 +413,27 @@ impl Rules {
         sitemaps.any(|sitemap| sitemap == url.as_str())
     }
 
-    fn new(robots: Robots) -> Self {
+    /// As the host's record keeps them.
+    pub(crate) fn record(&self, origin: &str, tables: SiteTables) -> RobotsRecord {
+        RobotsRecord {
+            origin: origin.to_owned(),
+            status: self.read.status,
+            fetched_ms: self.read.fetched_ms,
+            expires_ms: self.read.expires_ms,
+            rules: match self.read.status {
+                RobotsStatus::Rules => self.robots.to_compact(),
+                RobotsStatus::Absent => String::new(),
+            },
+            tables,
+        }
+    }
+
+    fn new(robots: Robots, read: Read) -> Self {
         let crawl_delay_ms = robots.crawl_delay().map(|delay| delay.as_millis() as u64);
         Self {
             robots,
             crawl_delay_ms,
+            read,
         }
     }
 }

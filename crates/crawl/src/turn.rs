@@ -11,11 +11,12 @@ use portolan_net::{BodySink, Method, NetError};
 use portolan_registry::{Due, Entry, RegistryError, Turn};
 use tokio::time::Instant;
 
-use crate::answered::Record;
+use crate::answered::VisitRecords;
 use crate::asker::{Asked, Asker};
 use crate::body_watch::BodyWatch;
 use crate::budget::Claim;
 use crate::commit::Finished;
+use crate::early::Source;
 use crate::keep::{Note, Signal};
 use crate::links::PageLinks;
 use crate::metrics::Stage;
@@ -24,6 +25,7 @@ use crate::pools::Seat;
 use crate::revisit::Validators;
 use crate::robots::{RobotsStep, Rules};
 use crate::shared::Shared;
+use crate::tables::HeadTells;
 use crate::worker::Worker;
 
 /// How soon a host is looked at again when the budget of pages is claimed by others.
@@ -184,6 +186,9 @@ impl Visitor {
         if self.asker.must_wait() {
             return self.put_back(due);
         }
+        if !self.read_table(&due, &url, &rules).await {
+            return self.put_back(due);
+        }
         let Some(claim) = self.shared.budget.claim() else {
             return self.put_back_for_now(due);
         };
@@ -194,7 +199,14 @@ impl Visitor {
     async fn fetch(&mut self, due: Due, url: &CanonicalUrl, rules: &Rules, claim: Claim) -> Next {
         let at_ms = self.shared.wall_ms();
         self.asked += 1;
-        let mut watch = BodyWatch::new(&self.shared, due.kind);
+        let worker = Rc::clone(&self.worker);
+        let mut watch = BodyWatch::new(&self.shared, due.kind).with_early_links(Source {
+            worker: &worker,
+            due: &due,
+            url,
+            partition: self.partition,
+            pulse: self.asker.pulse,
+        });
         watch.is_paced = self.asker.access.bytes_per_s > 0;
         if self
             .worker
@@ -233,6 +245,7 @@ impl Visitor {
         match asked {
             Ok(Asked::Answer(answer)) => {
                 let known_links = self.known_links(&due, answer.response.status());
+                let head = HeadTells::of(self, url, &answer.response);
                 let fetched = Fetched {
                     due: &due,
                     url,
@@ -261,6 +274,8 @@ impl Visitor {
                     drop(claim);
                 }
                 let signals = self.signals(url);
+                self.compare_with_table((&due, url, rules), head, &processed)
+                    .await;
                 self.finish(due, processed, signals).await;
                 Next::Go
             }
@@ -432,7 +447,7 @@ impl Visitor {
         &mut self,
         partition: PartitionId,
         entry: Entry,
-        record: Option<Record>,
+        record: Option<VisitRecords>,
     ) {
         let finished = Finished {
             partition,

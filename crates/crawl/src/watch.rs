@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use portolan_archive::Finished as ClosedArchive;
+use portolan_archive::ClosedArchive;
 use portolan_model::Reason;
 use portolan_registry::{Partition, Stats};
 use tokio::time::Instant;
@@ -274,6 +274,11 @@ fn report(
         network_gone_seconds: gone_ms as f64 / 1e3,
         judged: metrics.judged.load(Ordering::Relaxed),
         reread: metrics.reread.load(Ordering::Relaxed),
+        tables_asked: metrics.tables_asked.load(Ordering::Relaxed),
+        tables_read: metrics.tables_read.load(Ordering::Relaxed),
+        table_links: metrics.table_links.load(Ordering::Relaxed),
+        tables_lied: metrics.tables_lied.load(Ordering::Relaxed),
+        early_links: metrics.early_links.load(Ordering::Relaxed),
         judged_due: stats.judged_due - shared.judged_before.0,
         judged_out: stats.judged_out - shared.judged_before.1,
         retried: metrics.retried.load(Ordering::Relaxed),

@@ -16,7 +16,7 @@ const MIN_ENCODED_BYTES: usize = 200;
 
 /// An answer before it is put on the wire. Kept by a connection, so that its buffers are used again.
 #[derive(Default)]
-pub(crate) struct Answer {
+pub(crate) struct Reply {
     pub(crate) status: u16,
     /// Whole header lines but for Content-Length and Connection, each with its CRLF.
     pub(crate) headers: Vec<u8>,
@@ -24,16 +24,19 @@ pub(crate) struct Answer {
     pub(crate) oddity: Option<Oddity>,
     /// What Retry-After asked for.
     pub(crate) retry_after_s: u32,
+    /// Over this time the body is sent.
+    pub(crate) body_ms: f64,
     scratch: Scratch,
 }
 
-impl Answer {
+impl Reply {
     fn clear(&mut self) {
         self.status = 200;
         self.headers.clear();
         self.body.clear();
         self.oddity = None;
         self.retry_after_s = 0;
+        self.body_ms = 0.0;
     }
 
     pub(crate) fn header(&mut self, name: &str, value: &str) {
@@ -66,7 +69,7 @@ impl Web {
         resource: Resource,
         request: &Request,
         refusals: u32,
-        answer: &mut Answer,
+        answer: &mut Reply,
     ) {
         answer.clear();
         if request.method == Method::Other {
@@ -97,11 +100,15 @@ impl Web {
             Resource::Session(item, id) => {
                 self.trap_page(answer, |out| self.write_session(item, id, out))
             }
+            Resource::Table(page) => {
+                let table = self.table(host, page);
+                answer.plain(200, "text/plain; charset=utf-8", table.as_bytes());
+            }
             Resource::Nothing => answer.plain(404, "text/html; charset=utf-8", NOT_FOUND),
         }
     }
 
-    fn trap_page(&self, answer: &mut Answer, write: impl FnOnce(&mut Vec<u8>)) {
+    fn trap_page(&self, answer: &mut Reply, write: impl FnOnce(&mut Vec<u8>)) {
         answer.header("Content-Type", "text/html; charset=utf-8");
         write(&mut answer.body);
     }
@@ -112,7 +119,7 @@ impl Web {
         page: u32,
         request: &Request,
         refusals: u32,
-        answer: &mut Answer,
+        answer: &mut Reply,
     ) {
         let plan = self.plan(host, page);
         match plan.role {
@@ -146,16 +153,26 @@ impl Web {
         answer.scratch = scratch;
         answer.oddity = self.oddity(host, page);
         self.write_type(host, page, answer);
+        self.write_table_header(host, page, answer);
         // What differs in each answer has nothing to be known by.
         if !is_fickle {
             self.write_validators(host, page, version, request, answer);
         }
         if answer.status == 200 {
             self.encode(host, page, request, answer);
+            answer.body_ms = self.body_ms(host, page);
         }
     }
 
-    fn write_type(&self, host: u32, page: u32, answer: &mut Answer) {
+    /// How long the body of a page takes to come.
+    fn body_ms(&self, host: u32, page: u32) -> f64 {
+        let latency = &self.spec.latency;
+        let mut draw = Draw::at(self.spec.seed, u64::from(host), u64::from(page), 0x54);
+        let is_slow = (host, page) == (0, 0) || draw.chance(latency.body_share);
+        if is_slow { latency.body_ms } else { 0.0 }
+    }
+
+    fn write_type(&self, host: u32, page: u32, answer: &mut Reply) {
         let media = match self.plan(host, page).role {
             Role::Text => "text/plain; charset=utf-8",
             Role::Binary => "application/pdf",
@@ -197,7 +214,7 @@ impl Web {
         page: u32,
         version: Version,
         request: &Request,
-        answer: &mut Answer,
+        answer: &mut Reply,
     ) {
         if self.lacks_validators(host, page) {
             return;
@@ -233,7 +250,7 @@ impl Web {
         }
     }
 
-    fn encode(&self, host: u32, page: u32, request: &Request, answer: &mut Answer) {
+    fn encode(&self, host: u32, page: u32, request: &Request, answer: &mut Reply) {
         if request.accept_encoding.is_empty() || answer.body.len() < MIN_ENCODED_BYTES {
             return;
         }
@@ -283,7 +300,7 @@ impl Web {
         }
     }
 
-    fn answer_redirect(&self, host: u32, page: u32, redirect: Redirect, answer: &mut Answer) {
+    fn answer_redirect(&self, host: u32, page: u32, redirect: Redirect, answer: &mut Reply) {
         let (to_host, to_page) = self.redirect_target(host, page, redirect);
         let bits = mix(self.spec.seed, u64::from(host), u64::from(page), 0x53);
         let path = self.path(to_host, to_page);
@@ -312,7 +329,7 @@ impl Web {
         answer.header("Location", &location);
     }
 
-    fn answer_robots(&self, host: u32, answer: &mut Answer) {
+    fn answer_robots(&self, host: u32, answer: &mut Reply) {
         match self.robots_kind(host) {
             RobotsKind::Missing => answer.plain(404, "text/html", NOT_FOUND),
             RobotsKind::Denied => answer.plain(403, "text/html", b"<html><body>no</body></html>\n"),
@@ -339,7 +356,9 @@ impl Web {
         let plan = &self.hosts[host as usize];
         let sitemap = self.sitemap_paths(host).first().filter(|_| with_sitemap);
         let sitemap = sitemap.map(|path| self.origin(host) + path);
-        robots_text(plan, kind, &self.spec.product_token, sitemap.as_deref())
+        let mut text = robots_text(plan, kind, &self.spec.product_token, sitemap.as_deref());
+        text.push_str(self.table_rule(host).unwrap_or_default());
+        text
     }
 }
 

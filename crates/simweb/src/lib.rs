@@ -57,6 +57,7 @@ mod server;
 mod sick;
 mod spec;
 mod spelling;
+mod tables;
 mod tls;
 mod truth;
 mod verdict;
@@ -78,6 +79,7 @@ pub use spec::{
     ContentSpec, DiscoverySpec, FaultSpec, LatencySpec, LinkSpec, OddSpec, RobotsSpec, SickSpec,
     SpecError, TrapSpec, WebSpec,
 };
+pub use tables::{TablesSpec, Told};
 pub use truth::{BodyTruth, Scope, Truth, TruthQuery, UrlKind, UrlTruth};
 pub use verdict::Verdict;
 pub use web::{SESSION_PARAMETER, Web};

@@ -4,16 +4,23 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crate::table::Table;
+
 /// A record that means something to a crawler. Values are trimmed and without comments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Record<'a> {
+pub(super) enum Line<'a> {
     UserAgent(&'a [u8]),
-    Rule { allow: bool, path: &'a [u8] },
+    Rule {
+        allow: bool,
+        path: &'a [u8],
+    },
     CrawlDelay(&'a [u8]),
     Sitemap(&'a [u8]),
+    /// A path below which documents have tables of this kind.
+    Table(Table, &'a [u8]),
 }
 
-pub(super) fn records(text: &[u8]) -> impl Iterator<Item = Record<'_>> {
+pub(super) fn records(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
     text.split(|&b| b == b'\n' || b == b'\r').filter_map(record)
 }
 
@@ -76,7 +83,7 @@ pub(super) fn sitemap_text(value: &[u8]) -> Cow<'_, str> {
     }
 }
 
-fn record(line: &[u8]) -> Option<Record<'_>> {
+fn record(line: &[u8]) -> Option<Line<'_>> {
     let line = match memchr::memchr(b'#', line) {
         Some(at) => &line[..at],
         None => line,
@@ -100,7 +107,7 @@ fn record(line: &[u8]) -> Option<Record<'_>> {
     // A sitemap whose key was forgotten.
     let looks_like_sitemap =
         starts_with_http(line) && line.windows(7).any(|w| w.eq_ignore_ascii_case(b"sitemap"));
-    looks_like_sitemap.then_some(Record::Sitemap(line))
+    looks_like_sitemap.then_some(Line::Sitemap(line))
 }
 
 #[derive(Clone, Copy)]
@@ -110,6 +117,8 @@ enum Key {
     Disallow,
     CrawlDelay,
     Sitemap,
+    Tol,
+    Tvi,
 }
 
 impl Key {
@@ -120,26 +129,28 @@ impl Key {
             .map(|(_, key)| *key)
     }
 
-    fn record(self, value: &[u8]) -> Record<'_> {
+    fn record(self, value: &[u8]) -> Line<'_> {
         match self {
-            Key::UserAgent => Record::UserAgent(value),
-            Key::Allow => Record::Rule {
+            Key::UserAgent => Line::UserAgent(value),
+            Key::Allow => Line::Rule {
                 allow: true,
                 path: value,
             },
-            Key::Disallow => Record::Rule {
+            Key::Disallow => Line::Rule {
                 allow: false,
                 path: value,
             },
-            Key::CrawlDelay => Record::CrawlDelay(value),
-            Key::Sitemap => Record::Sitemap(value),
+            Key::CrawlDelay => Line::CrawlDelay(value),
+            Key::Sitemap => Line::Sitemap(value),
+            Key::Tol => Line::Table(Table::Tol, value),
+            Key::Tvi => Line::Table(Table::Tvi, value),
         }
     }
 }
 
 /// The keys, each with the misspellings that are common on the Web. `Disallow` misread as nothing would
 /// take us where we are not wanted, so its list is the longest.
-const SPELLINGS: [(&str, Key); 27] = [
+const SPELLINGS: [(&str, Key); 29] = [
     ("disallow", Key::Disallow),
     ("allow", Key::Allow),
     ("user-agent", Key::UserAgent),
@@ -167,6 +178,8 @@ const SPELLINGS: [(&str, Key); 27] = [
     ("site-map", Key::Sitemap),
     ("crawldelay", Key::CrawlDelay),
     ("crawl delay", Key::CrawlDelay),
+    ("tol", Key::Tol),
+    ("tvi", Key::Tvi),
 ];
 
 fn digits(text: &[u8]) -> &[u8] {

@@ -84,12 +84,7 @@ fn web(sitemaps: bool) -> Vec<String> {
     options
 }
 
-fn measure(
-    days: f64,
-    server: &BenchServer,
-    dir: &Path,
-    quiet: bool,
-) -> Result<Kept, Failure> {
+fn measure(days: f64, server: &BenchServer, dir: &Path, quiet: bool) -> Result<Kept, Failure> {
     let mut first = plan(server, dir);
     first.settings.politeness.ip_delay_ms = 0;
     first.settings.freshness.importance = Importance::Equal;

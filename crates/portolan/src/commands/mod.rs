@@ -15,6 +15,7 @@ mod bench_registry;
 mod bench_server;
 mod bench_session;
 mod bench_stages;
+mod bench_tol;
 mod check;
 mod config;
 mod crawl;
