@@ -146,10 +146,10 @@ impl Settings {
         if !(0.0..=1.0).contains(&freshness.new_share) {
             return wrong("freshness.new_share", "must be from 0 to 1");
         }
-        if !(1e-4..=1e3).contains(&freshness.first_guess_per_day) {
+        if !(1e-4..=1e6).contains(&freshness.first_guess_per_day) {
             return wrong(
                 "freshness.first_guess_per_day",
-                "must be from 0.0001 to 1000",
+                "must be from 0.0001 to 1000000",
             );
         }
         if !(1..=60_000).contains(&freshness.tick_ms) {

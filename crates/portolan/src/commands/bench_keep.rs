@@ -92,7 +92,7 @@ fn measure(days: f64, server: &BenchServer, dir: &Path, quiet: bool) -> Result<K
     first.settings.freshness.sources_every_s = SITEMAPS_EVERY_S;
     first.settings.freshness.tick_ms = 1;
     // In days of this Web, what the policy is told of a page of which nothing is known: once in ten days.
-    first.settings.freshness.first_guess_per_day = (0.1 * 86_400.0 / DAY_S).min(1_000.0);
+    first.settings.freshness.first_guess_per_day = 0.1 * 86_400.0 / DAY_S;
     let mut second = first.clone();
     crawl::drive(first, Display::new(quiet))?;
     server.tell(&format!("expect?delay_ms={DELAY_MS}"))?;
