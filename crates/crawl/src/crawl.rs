@@ -50,6 +50,8 @@ pub struct Plan {
     pub retry: Option<Retry>,
     /// Begin a new session: what is known and in scope is due again. If the beginning of one was cut off, that one goes on.
     pub new_session: bool,
+    /// With `new_session`: queues go by the PageRank of what was fetched so far, and no longer by what the crawl began with.
+    pub ranked_session: bool,
     /// Keep what is known fresh, at the rate of `settings.freshness`, until stopped.
     pub keep_fresh: bool,
     /// Limits that hold for this run alone. They win over the settings, and are not remembered.
@@ -75,6 +77,7 @@ impl Plan {
             settings,
             new_session: false,
             keep_fresh: false,
+            ranked_session: false,
             retry: None,
             this_run: RunLimits::default(),
             outside: Outside::default(),

@@ -3,9 +3,11 @@
 //! The file `session` says that one is being begun. A beginning that was killed starts again and ends the same: what is
 //! due already, or was visited in the session, is left as it is.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use portolan_model::PartitionId;
+use portolan_graph::{CrawlPages, PageRankSettings, class_of_score, pagerank, read_crawl};
+use portolan_model::{DocId, PartitionId};
 use portolan_registry::{Entry, Partition, Renewed, Snapshot, UrlRecord, UrlState, Was};
 
 use crate::crawl::REGISTRY_DIR;
@@ -23,6 +25,8 @@ const URLS_TOGETHER: usize = 500;
 const NUMBER: &str = "session ";
 const BEGUN: &str = " begun at ";
 const UNFINISHED: &str = ", not all of its URLs are due yet";
+/// The same where queues go by the ranks of the last session's graph.
+const RANKED_UNFINISHED: &str = ", ranked, not all of its URLs are due yet";
 
 /// The end of the note of a session in which pages are kept fresh: nothing is due because it begins. Before all partitions know of it, ...
 const KEEPS_UNFINISHED: &str = ", to keep fresh";
@@ -36,6 +40,8 @@ pub(crate) struct Beginning {
     begun_ms: u64,
     /// Pages are kept fresh in it: none is due because it begins.
     keeps: bool,
+    /// Queues go by the ranks of the last session's graph.
+    ranked: bool,
 }
 
 /// What a person asked for.
@@ -43,6 +49,8 @@ pub(crate) struct Beginning {
 pub(crate) struct Asked {
     pub(crate) new_session: bool,
     pub(crate) keep_fresh: bool,
+    /// With `new_session`: queues go by the ranks of the last session's graph.
+    pub(crate) ranked: bool,
 }
 
 /// The session of a crawl, and when it began: the one that begins, or the last that did.
@@ -80,10 +88,12 @@ impl Beginning {
             number: last + 1,
             begun_ms: now_ms,
             keeps: asked.keep_fresh && !asked.new_session,
+            ranked: asked.ranked,
         };
-        beginning.note(match beginning.keeps {
-            true => KEEPS_UNFINISHED,
-            false => UNFINISHED,
+        beginning.note(match (beginning.keeps, beginning.ranked) {
+            (true, _) => KEEPS_UNFINISHED,
+            (false, true) => RANKED_UNFINISHED,
+            (false, false) => UNFINISHED,
         })?;
         Ok(Some(beginning))
     }
@@ -98,7 +108,9 @@ impl Beginning {
         let text = unseal(&sealed, &path, "")?;
         let parse = |text: &str| {
             let (number, begun) = text.trim_end().strip_prefix(NUMBER)?.split_once(BEGUN)?;
+            let ranked = begun.ends_with(RANKED_UNFINISHED);
             let ends = [
+                (RANKED_UNFINISHED, false, true),
                 (UNFINISHED, false, true),
                 (KEEPS_UNFINISHED, true, true),
                 (KEEPS, true, false),
@@ -114,6 +126,7 @@ impl Beginning {
                 number: number.parse().ok()?,
                 begun_ms: begun_ms.parse().ok()?,
                 keeps,
+                ranked,
             };
             Some((beginning, unfinished))
         };
@@ -138,10 +151,14 @@ impl Beginning {
         for id in 0..partitions {
             self.renew(hand, PartitionId(id), &mut Vec::new());
         }
+        let registry = self.dir.join(REGISTRY_DIR);
+        let ranks = match self.ranked {
+            true => Some(ranks(&Snapshot::open(&registry, shared.ids)?, hand)?),
+            false => None,
+        };
         for id in (0..partitions).filter(|_| !self.keeps) {
-            let registry = self.dir.join(REGISTRY_DIR);
             let snapshot = Snapshot::open_one(&registry, shared.ids, id)?;
-            self.renew_partition(hand, &snapshot, PartitionId(id), judge)?;
+            self.renew_partition(hand, (&snapshot, ranks.as_ref()), PartitionId(id), judge)?;
         }
         wait_until_folded(shared);
         if !shared.budget.is_stopping() {
@@ -154,7 +171,7 @@ impl Beginning {
     fn renew_partition(
         &self,
         hand: &Hand<'_>,
-        snapshot: &Snapshot,
+        (snapshot, ranks): (&Snapshot, Option<&HashMap<DocId, u8>>),
         partition: PartitionId,
         judge: &mut Judge<'_>,
     ) -> Result<(), CrawlError> {
@@ -176,7 +193,13 @@ impl Beginning {
                 continue;
             }
             let was = visit.as_ref().map(Was::of).unwrap_or_default();
-            together.push(Renewed { url: url.url, was });
+            // What the graph has not is worth least.
+            let class = ranks.map(|ranks| ranks.get(&url.doc).copied().unwrap_or(0));
+            together.push(Renewed {
+                url: url.url,
+                was,
+                class,
+            });
             if together.len() >= URLS_TOGETHER {
                 self.renew(hand, partition, &mut together);
             }
@@ -197,6 +220,21 @@ impl Beginning {
     }
 }
 
+/// The classes of all pages by the PageRank of what was fetched so far. Takes memory for the whole graph.
+fn ranks(snapshot: &Snapshot, hand: &Hand<'_>) -> Result<HashMap<DocId, u8>, CrawlError> {
+    let wrong = |error| CrawlError::Input(format!("--order pagerank: {error}"));
+    let graph = read_crawl(snapshot, CrawlPages::Fetched).map_err(wrong)?;
+    let back = graph.links.transposed();
+    let scores = pagerank(&graph.links, &back, PageRankSettings::default()).scores;
+    let mean = scores.iter().sum::<f64>() / scores.len().max(1) as f64;
+    let ids = &hand.shared.ids;
+    let pages = (0..).zip(&scores).map(|(page, score)| {
+        let doc = ids.doc(&graph.pages.name(page));
+        (doc, class_of_score(*score, mean))
+    });
+    Ok(pages.collect())
+}
+
 /// What settings keep out, only settings let in; all else may be another thing by now.
 fn may_have_changed(url: &UrlRecord) -> bool {
     url.state != UrlState::Excluded || url.reason.is_some_and(|reason| !reason.is_liftable())
@@ -209,10 +247,12 @@ mod tests {
     const NEW: Asked = Asked {
         new_session: true,
         keep_fresh: false,
+        ranked: false,
     };
     const KEEP: Asked = Asked {
         new_session: false,
         keep_fresh: true,
+        ranked: false,
     };
 
     #[test]
@@ -253,5 +293,17 @@ mod tests {
         begun.note(KEEPS).expect("noted");
         assert!(wanted(KEEP).is_none() && wanted(Asked::default()).is_none());
         assert!(wanted(NEW).is_some_and(|next| !next.keeps));
+    }
+
+    #[test]
+    fn a_session_that_goes_by_ranks_goes_on_so() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let wanted = |asked| Beginning::wanted(dir.path(), &[], asked, 5).expect("read");
+        let ranked = Asked {
+            ranked: true,
+            ..NEW
+        };
+        assert!(wanted(ranked).is_some_and(|next| next.ranked));
+        assert!(wanted(Asked::default()).is_some_and(|next| next.ranked && !next.keeps));
     }
 }

@@ -103,6 +103,15 @@ impl Order {
         matches!(self, Order::Opic | Order::SiteIndegree)
     }
 
+    /// The priority with which a URL is in `class` as long as no further link to it is found.
+    pub fn priority_for(self, class: u8, back_links: u32, score: u32) -> i8 {
+        if self == Order::Pagerank {
+            return given_priority(class, 0);
+        }
+        let own = i32::from(self.class(back_links, score));
+        (i32::from(class) - own).clamp(-i32::from(MAX_CLASS), i32::from(GIVEN) - 1) as i8
+    }
+
     /// The class of a URL with the priority that its first link came with.
     #[inline]
     pub fn class_of(self, back_links: u32, score: u32, priority: i8) -> u8 {
@@ -214,6 +223,16 @@ mod tests {
         assert_eq!(classes, [0, 0, 1, 1, 2, 9, 31]);
         assert_eq!(Order::Breadth.class_of(1_000, 0, 0), 0);
         assert_eq!(Order::Breadth.class_of(1_000, 0, 3), 3);
+    }
+
+    #[test]
+    fn a_priority_can_be_found_for_every_class() {
+        for order in Order::ALL {
+            for class in 0..=MAX_CLASS {
+                let priority = order.priority_for(class, 9, 5);
+                assert_eq!(order.class_of(9, 5, priority), class, "{order:?}");
+            }
+        }
     }
 
     #[test]

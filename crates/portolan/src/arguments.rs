@@ -41,6 +41,7 @@ pub(crate) enum Command {
         mut_arg("retry_failed", |arg| arg.hide(true)),
         mut_arg("new_session", |arg| arg.hide(true)),
         mut_arg("keep_fresh", |arg| arg.hide(true)),
+        mut_arg("order", |arg| arg.hide(true)),
         mut_arg("rate", |arg| arg.hide(true)),
         mut_arg("per_day", |arg| arg.hide(true)),
         mut_arg("connections", |arg| arg.hide(true)),
@@ -86,6 +87,7 @@ pub(crate) enum Command {
     portolan crawl --out docs --retry-failed timeout,http-5xx\n\n\
   Crawl the same pages again, and see what has changed:\n\n\
     portolan crawl --out docs --new-session\n\
+    portolan crawl --out docs --new-session --order pagerank\n\
     portolan sessions docs\n\n\
   Keep what is known fresh until stopped, always the page that is worth most:\n\n\
     portolan crawl --out docs --keep-fresh --rate 50/s\n\
@@ -149,6 +151,10 @@ pub(crate) struct CrawlArguments {
     /// finished of the session before becomes part of the new one
     #[arg(long)]
     pub(crate) new_session: bool,
+    /// With --new-session: sort the queues by the ranks of the graph that was fetched so far. The first session's order is the setting
+    /// frontier.order
+    #[arg(long, value_enum, value_name = "ORDER", requires = "new_session")]
+    pub(crate) order: Option<SessionOrder>,
     /// Keep what the crawl in DIR knows fresh, without end: always the page that is worth most becomes due, by how often it
     /// changes, how old its copy is and how many pages link to it
     #[arg(long)]
@@ -215,6 +221,13 @@ pub(crate) enum TolArgument {
     Never,
     Told,
     Probe,
+}
+
+/// What a new session's queues are sorted by.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum SessionOrder {
+    /// PageRank
+    Pagerank,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -262,7 +262,11 @@ pub(crate) enum Act {
     /// Its copy has grown old; see `Entry::Refresh`.
     Refresh,
     /// It is due in a new session, whose visits are recorded from `from` on.
-    Renew { was: Was, from: u64 },
+    Renew {
+        was: Was,
+        from: u64,
+        class: Option<u8>,
+    },
 }
 
 /// Operations on URLs that were not in RAM, in order.

@@ -130,6 +130,7 @@ impl Checked {
                 let asked_for = Asked {
                     new_session: self.plan.new_session,
                     keep_fresh,
+                    ranked: self.plan.ranked_session,
                 };
                 let now_ms = self.clock.now_ms();
                 Beginning::wanted(&dir, &registry.partitions, asked_for, now_ms)?

@@ -140,6 +140,7 @@ fn crawl(
         retry: None,
         new_session: false,
         keep_fresh: false,
+        ranked_session: false,
     };
     let crawl = Crawl::start(plan)?;
     let begun = Instant::now();

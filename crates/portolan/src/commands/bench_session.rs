@@ -66,6 +66,7 @@ pub(super) fn plan(server: &BenchServer, dir: &Path) -> Plan {
         retry: None,
         new_session: false,
         keep_fresh: false,
+        ranked_session: false,
     }
 }
 

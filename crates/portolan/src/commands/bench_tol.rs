@@ -134,6 +134,7 @@ fn measure(
         retry: None,
         new_session: false,
         keep_fresh: false,
+        ranked_session: false,
     };
     let report = crawl::drive(plan, Display::new(arguments.json))?;
     if report.pages == 0 {

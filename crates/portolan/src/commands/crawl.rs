@@ -208,6 +208,7 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
         retry,
         new_session: arguments.new_session,
         keep_fresh: arguments.keep_fresh,
+        ranked_session: arguments.order.is_some(),
     })
 }
 

@@ -69,6 +69,7 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
             retry: None,
             new_session: false,
             keep_fresh: false,
+            ranked_session: false,
         },
         Display::new(false),
     )?;

@@ -69,6 +69,8 @@ pub enum Entry {
 pub struct Renewed {
     pub url: String,
     pub was: Was,
+    /// The class that it has in the new session, where that goes by the ranks of the last one.
+    pub class: Option<u8>,
 }
 
 /// What a URL was counted as before the new session.
@@ -257,7 +259,9 @@ impl Entry {
                 put_varint(out, *begun_ms);
                 put_varint(out, urls.len() as u64);
                 for renewed in urls {
-                    out.push(renewed.was.bits());
+                    let has_class = u8::from(renewed.class.is_some()) << 3;
+                    out.push(renewed.was.bits() | has_class);
+                    out.extend(renewed.class);
                     put_bytes(out, renewed.url.as_bytes());
                 }
             }
@@ -320,8 +324,13 @@ impl Entry {
                     let count: usize = reader.narrow()?;
                     (0..count)
                         .map(|_| {
+                            let bits = reader.byte()?;
                             Some(Renewed {
-                                was: Was::from_bits(reader.byte()?)?,
+                                was: Was::from_bits(bits & !8)?,
+                                class: match bits & 8 {
+                                    0 => None,
+                                    _ => Some(reader.byte()?),
+                                },
                                 url: reader.string()?,
                             })
                         })

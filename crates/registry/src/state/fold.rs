@@ -364,9 +364,9 @@ impl State {
                 let before = slot.record();
                 self.judge(op, before, verdict, keeper)?;
             }
-            Act::Renew { was, from } => {
+            Act::Renew { was, from, class } => {
                 let before = slot.record();
-                self.renew(op, before, was, from, keeper)?;
+                self.renew(op, before, (was, class), from, keeper)?;
             }
             Act::Refresh => {
                 let before = slot.record();

@@ -56,6 +56,7 @@ impl State {
                 act: Act::Renew {
                     was: renewed.was,
                     from: self.session_from,
+                    class: renewed.class,
                 },
             };
             self.act_or_wait(&op, keeper)?;
@@ -68,7 +69,7 @@ impl State {
         &mut self,
         op: &Op<'_>,
         before: Record,
-        was: Was,
+        (was, class): (Was, Option<u8>),
         from: u64,
         keeper: &mut impl Keeper,
     ) -> Result<()> {
@@ -80,6 +81,9 @@ impl State {
             reason: 0,
             attempts: 0,
             arrival: op.arrival,
+            priority: class.map_or(before.priority, |class| {
+                self.order.priority_for(class, before.count, before.score())
+            }),
             ..before
         };
         self.sieve.insert(op.doc, &after);
@@ -128,7 +132,8 @@ impl State {
             (UrlState::Visited, Some(at)) => Was::of(&self.visit_at(at)?),
             _ => Was::default(),
         };
-        self.renew(&Op { url: &url, ..*op }, before, was, u64::MAX, keeper)
+        let op = &Op { url: &url, ..*op };
+        self.renew(op, before, (was, None), u64::MAX, keeper)
     }
 
     /// The last check of the URL with this record. Reads the disk.

@@ -327,6 +327,14 @@ impl ModelPartition {
         if known.state == UrlState::Visited {
             self.pages -= u64::from(renewed.was.document);
         }
+        if let Some(class) = renewed.class {
+            let score = if known.visit.is_some() {
+                0
+            } else {
+                known.score
+            };
+            known.priority = self.order.priority_for(class, known.count, score);
+        }
         (known.state, known.reason) = (UrlState::Due, None);
         (known.attempts, known.arrival) = (0, self.arrivals);
     }
@@ -685,11 +693,15 @@ impl Web {
         let partition = &model[usize::from(at.0)];
         let others = (0..20).map(|_| self.url()).collect::<Vec<_>>();
         let urls = std::iter::once(first).chain(others.into_iter().filter(|url| home(url) == at));
+        let class = match self.random.below(4) {
+            0 => Some(self.random.below(64) as u8),
+            _ => None,
+        };
         let renewed = |url: String| {
             let known = partition.urls.get(&Identities::PUBLIC.doc(&url).0);
             let visit = known.and_then(|known| known.visit.as_ref());
             let was = visit.map(Was::of).unwrap_or_default();
-            Renewed { url, was }
+            Renewed { url, was, class }
         };
         let number = partition.session.max(1) + u32::from(self.random.one_in(3));
         let entry = Entry::Session {
