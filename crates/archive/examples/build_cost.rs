@@ -33,6 +33,7 @@ fn main() {
             charset: "utf-8",
             title: "A page of words",
             simhash: 77,
+            refreshes: None,
             oddities: &[],
         },
     };

@@ -45,6 +45,8 @@ pub struct PageFacts<'a> {
     pub title: &'a str,
     /// 0 where there is no text.
     pub simhash: u64,
+    /// It holds new parts of a document that is stored: the id of that one's record, and its URL.
+    pub refreshes: Option<(&'a str, &'a str)>,
     /// What was odd about the answer: bad chunking, bare LF, a body after HEAD …
     pub oddities: &'a [&'a str],
 }

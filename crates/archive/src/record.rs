@@ -248,6 +248,9 @@ impl RecordBuilder {
         begin_record(record, "metadata", ids.metadata, capture.at_ms);
         push_field(record, "WARC-Target-URI", url);
         push_id(record, "WARC-Concurrent-To", ids.response);
+        if let Some((document, _)) = capture.facts.refreshes {
+            push_field(record, "WARC-Refers-To", &one_word(document));
+        }
         push_field(record, "WARC-Block-Digest", &digest::labelled(&block_sha1));
         push_field(record, "Content-Type", "application/warc-fields");
         end_record(record, &[&self.fields]);
@@ -394,6 +397,9 @@ fn push_facts(fields: &mut Vec<u8>, capture: &Capture<'_>) {
     let facts = &capture.facts;
     if let Some(via) = facts.via {
         push_field(fields, "via", &one_word(via));
+    }
+    if let Some((_, document)) = facts.refreshes {
+        push_field(fields, "refreshes", &one_word(document));
     }
     push_number(fields, "depth", u64::from(facts.depth));
     push_number(fields, "fetchTimeMs", u64::from(facts.fetch_ms));

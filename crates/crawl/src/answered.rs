@@ -93,6 +93,7 @@ impl Answered {
                 charset: &visit.charset,
                 title: &visit.title,
                 simhash: visit.simhash,
+                refreshes: None,
                 oddities: &self.oddities,
             },
         }

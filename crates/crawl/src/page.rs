@@ -17,7 +17,7 @@ use portolan_model::{
     CanonicalUrl, Canonicalizer, DocId, LinkKind, Outcome, PartitionId, Reason, Visit,
 };
 use portolan_net::{Decoder, Response};
-use portolan_registry::{Due, UrlRecord};
+use portolan_registry::{Due, LastCheck, UrlRecord};
 
 use crate::admission::{Admission, Page};
 use crate::answered::{Answered, VisitRecords};
@@ -66,6 +66,19 @@ pub(crate) struct Processed {
     pub(crate) visit: Visit,
     pub(crate) links: PageLinks,
     pub(crate) record: Option<VisitRecords>,
+}
+
+/// A document that is stored, with new parts.
+pub(crate) struct Refreshed {
+    /// With what is known of the document as it was.
+    pub(crate) visit: Visit,
+    pub(crate) saved_bytes: u64,
+    /// Where the links of the last check led.
+    pub(crate) known_links: Vec<DocId>,
+    pub(crate) mime: Option<MimeType>,
+    /// What the stored head asks of robots.
+    pub(crate) directives: Directives,
+    pub(crate) document: Vec<u8>,
 }
 
 impl Workbench {
@@ -299,6 +312,53 @@ impl Workbench {
         links
     }
 
+    /// A visit of a document whose parts alone were fetched. It is read like one that came whole, if the parts are new.
+    pub(crate) fn refreshed(
+        &mut self,
+        shared: &Shared,
+        (due, url, partition): (&Due, &CanonicalUrl, PartitionId),
+        last: &LastCheck,
+        new: Refreshed,
+    ) -> Processed {
+        let mut visit = new.visit;
+        let same = visit.fingerprint == last.visit.fingerprint;
+        let mut links = PageLinks::none(Some(due.doc));
+        if !same {
+            let read_as = (url, due.kind);
+            let facts = self.read(&shared.settings, read_as, new.mime.as_ref(), &new.document);
+            visit.title = shortened(&facts.title, MAX_FIELD_BYTES).to_owned();
+            visit.simhash = facts.simhash;
+            let base = facts
+                .base
+                .and_then(|href| self.admission.resolve(url, &href));
+            let directives = new.directives | facts.directives;
+            let page = Page {
+                base: base.as_ref().unwrap_or(url),
+                doc: due.doc,
+                host: url.host_id(&shared.ids),
+                partition,
+                kind: due.kind,
+                depth: due.depth,
+                score: due.score,
+                charset: facts.charset.unwrap_or(UTF_8),
+                nofollow: shared.settings.robots.meta && directives.nofollow,
+                hops: due.hops,
+            };
+            let (raw, names) = (&self.raw, &mut self.names);
+            links = self.admission.links(&shared.scope(), &page, raw, names);
+            visit.links = links.targets.len() as u32;
+            visit.links_left_out = self.raw.left_out();
+            links.leave_out(&new.known_links);
+        }
+        visit.follow(shared.session, Some((last.at, &last.visit)), same);
+        visit.history.saved_bytes = new.saved_bytes;
+        Processed {
+            visit,
+            links,
+            record: None,
+        }
+    }
+
     /// The links of a document that is archived, as if it had come now.
     pub(crate) fn links_of_archived(
         &mut self,
@@ -507,6 +567,27 @@ impl Workbench {
             built: self.builder.build(&capture, []),
             copy: None,
         })
+    }
+
+    /// The record of a table of volatile parts, which refers to the document by the id of its record.
+    pub(crate) fn record_parts(
+        &mut self,
+        (table, response, ip, at_ms): (&CanonicalUrl, Response, Option<IpAddr>, u64),
+        (id, document): (&str, &CanonicalUrl),
+    ) -> VisitRecords {
+        let visit = Visit {
+            status: response.status(),
+            fetch_ms: response.timings.total_ms,
+            truncated: response.truncated,
+            ..Visit::without_answer(at_ms, Outcome::Fetched)
+        };
+        let (answered, body) = Answered::of(table, ip, response);
+        let mut capture = answered.capture(table.as_str(), &visit, Some(&body));
+        capture.facts.refreshes = Some((id, document.as_str()));
+        VisitRecords::Answer {
+            built: self.builder.build(&capture, []),
+            copy: None,
+        }
     }
 
     /// The sitemaps that a robots.txt names, by owner.

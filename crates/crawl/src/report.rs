@@ -74,6 +74,11 @@ pub struct Report {
     pub tables_read: u64,
     pub table_links: u64,
     pub tables_lied: u64,
+    /// Of this run: tables of volatile parts (`.tvi`) that were asked for, documents that they refreshed, and bytes that fetching those documents
+    /// again would have taken more.
+    pub parts_asked: u64,
+    pub parts_refreshed: u64,
+    pub parts_saved_bytes: u64,
     /// Documents archived in this run.
     pub pages_this_run: u64,
     /// Requests sent in this run, robots.txt included.
@@ -179,6 +184,15 @@ impl fmt::Display for Report {
                 counted(self.tables_read, "table"),
                 thousands(self.tables_asked),
                 counted(self.table_links, "link"),
+            )?;
+        }
+        if self.parts_asked > 0 {
+            writeln!(
+                f,
+                "  {} refreshed by their volatile parts alone ({} of parts asked for): {} less than to fetch them again.",
+                counted(self.parts_refreshed, "document"),
+                counted(self.parts_asked, "table"),
+                bytes(self.parts_saved_bytes),
             )?;
         }
         self.tell_outages(f)?;

@@ -21,7 +21,9 @@ impl Validators {
     /// `None` if the last check has none, or not the whole of what was there.
     pub(crate) fn of(last: &LastCheck) -> Option<Self> {
         let visit = &last.visit;
-        let is_whole = visit.truncated.is_none() && visit.archive.is_some();
+        // With new parts it is another document than the validators speak of.
+        let is_whole =
+            visit.truncated.is_none() && visit.archive.is_some() && !visit.is_refreshed();
         let has_content = visit.is_document() || visit.is_source();
         let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let validators = Self {

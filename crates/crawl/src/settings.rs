@@ -171,12 +171,13 @@ pub struct ContentSettings {
     pub feeds: bool,
     pub early_links: bool,
     pub tol: TolUse,
+    pub tvi: TolUse,
     pub max_links: usize,
     pub reserved_texts: Vec<String>,
     pub simhash: bool,
 }
 
-/// When to read a document's table of links before the document.
+/// When to read a document's tables: of links before the document, of volatile parts instead of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TolUse {

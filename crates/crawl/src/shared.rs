@@ -1,6 +1,7 @@
 //! What all threads of a crawl share: settings, the gate, the budget, counters, the resolver. Small,
 //! and touched once a request at most.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
@@ -32,6 +33,8 @@ use crate::settings::Settings;
 
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
+    /// The crawl's directory.
+    pub(crate) dir: PathBuf,
     /// By what documents and hosts are known: the crawl's secret.
     pub(crate) ids: Identities,
     pub(crate) division: Arc<Division>,
@@ -108,6 +111,7 @@ impl Shared {
         let (finished, _nobody) = mpsc::channel(1);
         let (politeness, outages) = (settings.politeness.clone(), settings.outages.clone());
         Ok(Self {
+            dir: PathBuf::new(),
             ids: Identities::PUBLIC,
             division: Arc::new(Division::by_hash(1)),
             ranker: assembly::ranker(&settings, None)?,

@@ -75,7 +75,8 @@ pub struct History {
     /// Where the links that are on the page are in the link graph, plus one; 0 for none. The registry sets it
     /// for a visit that brings links; one that found the page unchanged says what the check before said.
     pub links_at: u64,
-    /// Bytes that were not sent because the page was not modified; 0 if it was sent.
+    /// Bytes that were not sent because the page was not modified, or because its volatile parts alone were asked for; 0
+    /// if it was sent.
     pub saved_bytes: u64,
 }
 
@@ -195,9 +196,15 @@ impl Visit {
         self.status == 304 && self.history.before != 0
     }
 
+    /// Were the page's volatile parts alone fetched? The rest of it was taken over from an earlier check, and so is where it is
+    /// archived.
+    pub fn is_refreshed(&self) -> bool {
+        self.status == 200 && self.history.before != 0 && self.history.saved_bytes > 0
+    }
+
     /// Bytes of the body that this visit received.
     pub fn received_body_bytes(&self) -> u64 {
-        if self.is_not_modified() {
+        if self.is_not_modified() || self.is_refreshed() {
             return 0;
         }
         self.body_bytes

@@ -103,6 +103,10 @@ impl Web {
                 let table = self.table(host, page);
                 answer.plain(200, "text/plain; charset=utf-8", table.as_bytes());
             }
+            Resource::Parts => {
+                let parts = self.parts(host);
+                answer.plain(200, "text/html; charset=utf-8", parts.as_bytes());
+            }
             Resource::Nothing => answer.plain(404, "text/html; charset=utf-8", NOT_FOUND),
         }
     }
@@ -147,6 +151,7 @@ impl Web {
         let mut scratch = std::mem::take(&mut answer.scratch);
         self.write_body(host, page, &mut scratch, &mut answer.body);
         version.write(&mut answer.body);
+        self.write_part(host, page, &mut answer.body);
         answer.scratch = scratch;
         answer.oddity = self.oddity(host, page);
         self.write_type(host, page, answer);
@@ -210,7 +215,7 @@ impl Web {
         request: &Request,
         answer: &mut Reply,
     ) {
-        if self.lacks_validators(host, page) {
+        if self.lacks_validators(host, page) || self.is_volatile(host, page) {
             return;
         }
         let tag = mix(self.spec.seed, u64::from(host), u64::from(page), 0x50)
@@ -343,7 +348,7 @@ impl Web {
         let sitemap = self.sitemap_paths(host).first().filter(|_| with_sitemap);
         let sitemap = sitemap.map(|path| self.origin(host) + path);
         let mut text = robots_text(plan, kind, &self.spec.product_token, sitemap.as_deref());
-        text.push_str(self.table_rule(host).unwrap_or_default());
+        text.push_str(&self.table_rules(host));
         text
     }
 }

@@ -397,7 +397,7 @@ impl WebSpec {
         )
     }
 
-    fn shares(&self) -> [(&'static str, f64); 35] {
+    fn shares(&self) -> [(&'static str, f64); 37] {
         let (l, c, f, r, d) = (
             &self.links,
             &self.content,
@@ -441,6 +441,8 @@ impl WebSpec {
             ("odd.page_share", self.odd.page_share),
             ("tables.tol_share", self.tables.tol_share),
             ("tables.lying_share", self.tables.lying_share),
+            ("tables.tvi_share", self.tables.tvi_share),
+            ("tables.misfit_share", self.tables.misfit_share),
         ]
     }
 }

@@ -35,6 +35,7 @@ pub fn capture<'a>(url: &'a str, surt: &'a str, head: &'a [u8], body: &'a [u8]) 
             charset: "utf-8",
             title: "A title",
             simhash: 0x1234,
+            refreshes: None,
             oddities: &["bare-lf"],
         },
     }

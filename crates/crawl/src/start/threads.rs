@@ -82,6 +82,7 @@ impl Books {
         let (neighbours, questions) = Neighbours::of(workers);
         let (routes, ends) = Routes::deal(self.partitions.iter().map(Partition::id), workers);
         let shared = Arc::new(Shared {
+            dir: self.dir.clone(),
             division: Arc::new(self.division),
             ranker: checked.ranker,
             scope: RwLock::new(checked.scope),

@@ -178,6 +178,7 @@ fn capture(page: &Page, at_ms: u64) -> Capture<'_> {
             charset: page.charset,
             title: &page.title,
             simhash: page.simhash,
+            refreshes: None,
             oddities: &[],
         },
     }

@@ -274,13 +274,13 @@ fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
         settings.content.embeds = true;
         settings.scope.embeds_off_scope = true;
     }
-    if let Some(tol) = arguments.tol {
-        settings.content.tol = match tol {
-            TolArgument::Never => TolUse::Never,
-            TolArgument::Told => TolUse::Told,
-            TolArgument::Probe => TolUse::Probe,
-        };
-    }
+    let wanted = |when| match when {
+        TolArgument::Never => TolUse::Never,
+        TolArgument::Told => TolUse::Told,
+        TolArgument::Probe => TolUse::Probe,
+    };
+    settings.content.tol = arguments.tol.map_or(settings.content.tol, wanted);
+    settings.content.tvi = arguments.tvi.map_or(settings.content.tvi, wanted);
     if let Some(depth) = arguments.max_depth {
         settings.scope.max_link_depth = Some(depth);
     }

@@ -260,6 +260,8 @@ impl Story {
             "found_early": self.early.is_some(),
             "found_on_cut": self.early.as_ref().map(|came| matches!(came, Came::Cut(_))),
             "site_tol": standing(self.tables.tol),
+            "site_tvi": standing(self.tables.tvi),
+            "refreshed": visit.map(Visit::is_refreshed),
             "back_links": self.record.count,
             "depth": self.record.depth,
             "attempts": self.record.attempts,
@@ -386,6 +388,13 @@ impl Story {
                 .truncated
                 .map_or(String::new(), |t| format!(", truncated ({})", t.name())),
         )?;
+        if visit.is_refreshed() {
+            writeln!(
+                out,
+                "  Then its volatile parts alone were fetched (.tvi), which took {} less. 'portolan warc cat --fresh' shows it.",
+                bytes(visit.history.saved_bytes)
+            )?;
+        }
         if let Some(target) = &self.redirects_to {
             writeln!(out, "  It redirects to {}.", field(target))?;
         }
