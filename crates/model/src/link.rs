@@ -23,10 +23,12 @@ pub enum LinkKind {
     Embed = 11,
     /// A page that a sitemap names.
     SitemapPage = 12,
+    /// What a processing module of the user's found.
+    Module = 13,
 }
 
 impl LinkKind {
-    pub const ALL: [LinkKind; 13] = [
+    pub const ALL: [LinkKind; 14] = [
         LinkKind::Seed,
         LinkKind::Anchor,
         LinkKind::Area,
@@ -40,6 +42,7 @@ impl LinkKind {
         LinkKind::Feed,
         LinkKind::Embed,
         LinkKind::SitemapPage,
+        LinkKind::Module,
     ];
 
     pub fn from_u8(value: u8) -> Option<Self> {
@@ -71,6 +74,7 @@ impl LinkKind {
             LinkKind::Feed => "feed",
             LinkKind::Embed => "embed",
             LinkKind::SitemapPage => "sitemap-page",
+            LinkKind::Module => "module",
         }
     }
 }

@@ -171,6 +171,7 @@ fn capture(page: &Page, at_ms: u64) -> Capture<'_> {
         resource_type: None,
         identified_type: None,
         truncated: None,
+        conversions: &[],
         facts: PageFacts {
             fetch_ms: 1,
             depth: 3,
@@ -179,6 +180,7 @@ fn capture(page: &Page, at_ms: u64) -> Capture<'_> {
             title: &page.title,
             simhash: page.simhash,
             oddities: &[],
+            said: &[],
         },
     }
 }

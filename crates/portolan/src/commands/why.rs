@@ -221,6 +221,7 @@ impl Story {
             "mime": visit.map(|v| v.mime.as_str()),
             "charset": visit.map(|v| v.charset.as_str()),
             "title": visit.map(|v| v.title.as_str()),
+            "facts": visit.map(inspect::facts),
             "body_bytes": visit.map(|v| v.body_bytes),
             "fetch_ms": visit.map(|v| v.fetch_ms),
             "links": visit.map(|v| v.links),
@@ -315,6 +316,9 @@ impl Story {
         }
         if !visit.title.is_empty() {
             writeln!(out, "  Title: {}", field(&visit.title))?;
+        }
+        for fact in &visit.facts {
+            writeln!(out, "  {}: {}", field(&fact.name), field(&fact.value))?;
         }
         if visit.links_left_out > 0 {
             writeln!(
