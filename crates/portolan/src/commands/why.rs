@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
         .find(url.doc_id(snapshot.ids()))
         .map_err(Failure::failed)?;
     let Some(record) = record else {
-        return unknown(&snapshot, arguments, url.as_str(), url.host());
+        return unknown(&snapshot, arguments, url.as_str(), url.politeness_key());
     };
     let visit = snapshot.visit(&record).map_err(Failure::failed)?;
     let found_on = match record.from {
@@ -85,10 +85,10 @@ fn unknown(
     snapshot: &Snapshot,
     arguments: &WhyArguments,
     url: &str,
-    host: &str,
+    politeness_key: &str,
 ) -> Result<ExitCode, Failure> {
     let hosts = snapshot.hosts().map_err(Failure::failed)?;
-    let host_known = hosts.iter().any(|(_, state)| state.name == host);
+    let host_known = hosts.iter().any(|(_, state)| state.name == politeness_key);
     let mut out = inspect::lines();
     if arguments.json {
         inspect::write_json(
