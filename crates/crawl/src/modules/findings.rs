@@ -142,12 +142,13 @@ fn one_line(text: &str, max_bytes: usize) -> String {
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(cut(word, max_bytes));
-        if line.len() >= max_bytes {
+        let piece = cut(word, max_bytes);
+        line.push_str(piece);
+        if line.len() >= max_bytes || piece.len() < word.len() {
             break;
         }
     }
-    cut(&line, max_bytes).to_owned()
+    cut(&line, max_bytes).trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -205,5 +206,6 @@ mod tests {
         assert_eq!(value("pdf.text_left_out"), Some("true"));
         assert_eq!(one_line(" One\r\n two\x0c three ", 512), "One two three");
         assert_eq!(one_line("añb c", 2), "a");
+        assert_eq!(one_line("a b c", 2), "a");
     }
 }
