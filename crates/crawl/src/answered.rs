@@ -8,7 +8,7 @@ use portolan_model::{CanonicalUrl, Visit};
 use portolan_net::{Oddity, Response, Version};
 
 /// The records of a visit, as built by a worker.
-pub(crate) enum Record {
+pub(crate) enum VisitRecords {
     /// An answer, stored in full unless its payload is known.
     Answer {
         built: Built,
@@ -22,16 +22,16 @@ pub(crate) enum Record {
     },
 }
 
-impl Record {
+impl VisitRecords {
     /// About how many bytes it takes until it is written.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
-            Record::Answer { built, copy } => {
+            VisitRecords::Answer { built, copy } => {
                 let texts = copy.as_ref().map_or(&[][..], |copy| &copy.texts);
                 let texts: usize = texts.iter().map(|text| text.text.len()).sum();
                 built.bytes() + texts as u64
             }
-            Record::NotModified { answered, .. } => {
+            VisitRecords::NotModified { answered, .. } => {
                 (answered.request_head.len() + answered.response_head.len()) as u64
             }
         }

@@ -217,8 +217,8 @@ fn a_text_is_in_the_archive_once_and_its_beginning_in_the_registry() {
     let wanted = json!({ "pdf.text": "text: one twoä \u{fffd}", "pdf.text_bytes": "19" });
     assert_eq!(told(&site), wanted);
     let url = "http://a.test/a.pdf".to_owned();
-    let text = (url.clone(), "text: one\ntwoä \u{fffd}".to_owned());
-    assert_eq!(records(&site, "conversion"), [text.clone()]);
+    let texts = [(url.clone(), "text: one\ntwoä \u{fffd}".to_owned())];
+    assert_eq!(records(&site, "conversion"), texts);
     let metadata = records(&site, "metadata");
     let (_, fields) = metadata.iter().find(|(of, _)| *of == url).expect("fields");
     assert!(
@@ -230,7 +230,7 @@ fn a_text_is_in_the_archive_once_and_its_beginning_in_the_registry() {
     site.crawl(&["--new-session"]);
     assert_eq!(site.asked(), set(&["a.test/", "a.test/a.pdf"]));
     assert_eq!(told(&site), wanted);
-    assert_eq!(records(&site, "conversion"), [text]);
+    assert_eq!(records(&site, "conversion"), texts);
     all_is_sound(&site);
 
     let mut command = portolan();
@@ -459,8 +459,7 @@ fn modules_and_hooks_in_rust_are_part_of_a_crawl() {
     .on_page(|_| panic!("on purpose"));
     let failed = Crawl::start(plan)
         .and_then(Crawl::join)
-        .err()
-        .expect("it stopped");
+        .expect_err("it stopped");
     assert!(
         failed
             .to_string()

@@ -34,7 +34,7 @@
 //! Held in RAM, per partition, with M = `memory_bytes` / `partitions`: recent records (42 % of M) and
 //! a copy of those that are being written (16 %), pending operations and the batch being looked up
 //! (16 %), frontier entries, recent and frozen (16 %), news of hosts, recent and frozen (8 %), windows
-//! and cuts of hosts (3 %), and up to 4 % more for what comes while all that is being written. On
+//! and bookmarks of hosts (3 %), and up to 4 % more for what comes while all that is being written. On
 //! top: 1.3 bytes a known URL for filters, up to M, and twice that for a table that is being merged; 50
 //! bytes for each of `hosts_in_ram` queued hosts; 16 to 24 bytes of sparse index for each 4 KB of table
 //! (0.2 bytes a URL), URLs in flight, and about 2 MB of buffers.

@@ -118,7 +118,7 @@ impl Registry {
         let reader = JournalReader::open(&journal_dir, &checkpointed)?;
         let mut opened = open_all(manifests, open)?;
         let end = replay(&mut opened, reader, &journal_dir)?;
-        end.refuse_if_cut(&journal_dir, &checkpointed)?;
+        end.refuse_if_short(&journal_dir, &checkpointed)?;
         let (torn_log_bytes, archive_end) = (end.torn_bytes, end.archive_end);
         let journal = Journal::open(JournalPlan {
             dir: journal_dir,

@@ -307,7 +307,7 @@ fn fold_tails(
             }
         })?;
     }
-    journal.end().refuse_if_cut(&journal_dir, &known)?;
+    journal.end().refuse_if_short(&journal_dir, &known)?;
     for state in states.values_mut() {
         state.look_up_pending(&mut Reader)?;
     }

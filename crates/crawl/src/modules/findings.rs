@@ -6,7 +6,7 @@ use portolan_content::{Directives, Simhash};
 use portolan_model::{Fact, LinkKind};
 
 use crate::links::RawLinks;
-use crate::page::{MAX_FIELD_BYTES, cut};
+use crate::page::{MAX_FIELD_BYTES, shortened};
 
 /// Longest name of a fact, the module's included.
 const MAX_NAME_BYTES: usize = 100;
@@ -88,9 +88,9 @@ impl Findings<'_> {
     pub fn fact(&mut self, name: &str, value: impl ToString) {
         let value = value.to_string();
         let name = format!("{}.{}", self.by, plain(name));
-        let name = cut(&name, MAX_NAME_BYTES).to_owned();
+        let name = shortened(&name, MAX_NAME_BYTES).to_owned();
         self.learned
-            .note(name, cut(&value, MAX_FIELD_BYTES).to_owned());
+            .note(name, shortened(&value, MAX_FIELD_BYTES).to_owned());
     }
 
     /// The document's title, if it has none yet.
@@ -142,13 +142,13 @@ fn one_line(text: &str, max_bytes: usize) -> String {
         if !line.is_empty() {
             line.push(' ');
         }
-        let piece = cut(word, max_bytes);
+        let piece = shortened(word, max_bytes);
         line.push_str(piece);
         if line.len() >= max_bytes || piece.len() < word.len() {
             break;
         }
     }
-    cut(&line, max_bytes).trim_end().to_owned()
+    shortened(&line, max_bytes).trim_end().to_owned()
 }
 
 #[cfg(test)]

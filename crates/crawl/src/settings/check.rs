@@ -29,6 +29,12 @@ impl Settings {
         self.check_patterns()?;
         self.check_access()?;
         self.check_modules()?;
+        if !self.frontier.order.is_for_crawls() {
+            return wrong(
+                "frontier.order",
+                "is an order for replays of a known graph ('portolan order'); no crawl can have it",
+            );
+        }
         if self.frontier.order == Order::Pagerank && self.frontier.ranks.is_empty() {
             return wrong(
                 "frontier.ranks",

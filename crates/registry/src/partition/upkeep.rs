@@ -141,7 +141,7 @@ impl Partition {
             records: state.sieve.recent(),
             changed: state.sieve.changed(),
             frontier_entries: state.frontier.recent(),
-            cuts: state.frontier.cuts(),
+            bookmarks: state.frontier.bookmarks(),
             news_bytes: state.hosts.news_bytes(),
             pending_ops: pending.len(),
             pending_bytes: pending.bytes(),
