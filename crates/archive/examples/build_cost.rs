@@ -26,6 +26,7 @@ fn main() {
         resource_type: None,
         identified_type: Some("text/html"),
         truncated: None,
+        conversions: &[],
         facts: PageFacts {
             fetch_ms: 12,
             depth: 3,
@@ -35,6 +36,7 @@ fn main() {
             simhash: 77,
             refreshes: None,
             oddities: &[],
+            said: &[],
         },
     };
     println!("page {} bytes, 50 outlinks", body.len());

@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
+use crate::modules::ModuleCounts;
 pub use crate::outages::{Waiting, WaitingHost};
 use crate::recovery::Recovered;
 
@@ -91,6 +92,8 @@ pub struct Report {
     pub reasons: BTreeMap<String, u64>,
     /// CPU seconds of this run by stage.
     pub stages: BTreeMap<String, f64>,
+    /// Of this run: what modules did that were added, by name.
+    pub modules: BTreeMap<String, ModuleCounts>,
     /// What this run found and did before it went on.
     pub recovered: Recovered,
     /// Reasons in words, for people.
@@ -209,6 +212,7 @@ impl fmt::Display for Report {
             self.cpu_seconds,
             bytes(self.peak_rss_bytes),
         )?;
+        self.tell_modules(f)?;
         self.tell_waits(f)?;
         self.tell_stages(f)
     }
@@ -245,6 +249,19 @@ impl Report {
                 "  Of those due, {urls} of {hosts} were given up; the next run asks again:"
             )?;
             self.given_up.tell(f)?;
+        }
+        Ok(())
+    }
+
+    /// What modules read, and how often they failed.
+    fn tell_modules(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, counts) in &self.modules {
+            let documents = counted(counts.documents, "document");
+            let failed = match counts.failed {
+                0 => String::new(),
+                failed => format!(", failed with {}", thousands(failed)),
+            };
+            writeln!(f, "  Module {name}: read {documents}{failed}.")?;
         }
         Ok(())
     }

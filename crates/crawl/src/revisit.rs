@@ -7,7 +7,7 @@ use portolan_registry::LastCheck;
 
 use crate::answered::{Answered, VisitRecords};
 use crate::links::PageLinks;
-use crate::page::{Fetched, Processed, visit_of};
+use crate::page::{Fetched, Processed, show, visit_of};
 use crate::shared::Shared;
 
 /// What a request is made conditional by: the server need not send what it has sent before.
@@ -59,6 +59,7 @@ pub(crate) fn not_modified(
         }
     }
     visit.follow(shared.session, Some((last.at, before)), true);
+    show(shared, fetched, &response, &visit);
     let (answered, _) = Answered::of(fetched.url, fetched.ip, response);
     let since_ms = match before.is_not_modified() {
         true if before.history.changed_ms > 0 => before.history.changed_ms,
@@ -86,6 +87,7 @@ pub(crate) fn is_unchanged(
         .any(|name| response.header(name).is_some());
     is_same_payload(visit, before)
         && !says_more
+        && !shared.modules.has_others()
         && shared.settings.content.reserved_texts.is_empty()
 }
 
@@ -110,4 +112,5 @@ pub(crate) fn take_over(visit: &mut Visit, before: &Visit) {
     visit.simhash = before.simhash;
     visit.links = before.links;
     visit.links_left_out = before.links_left_out;
+    visit.facts.clone_from(&before.facts);
 }

@@ -4,6 +4,7 @@
 mod access;
 mod check;
 mod file;
+mod module;
 mod nearest;
 
 use std::fmt;
@@ -12,6 +13,8 @@ use std::path::PathBuf;
 
 pub use access::{AccessSettings, HostSettings, SecretText};
 pub(crate) use access::{Entrance, is_secret, product_of, split_field};
+pub(crate) use module::is_name;
+pub use module::{ModuleOutput, ModuleSettings};
 
 pub use portolan_archive::Compression;
 use portolan_model::Order;
@@ -31,6 +34,8 @@ pub(crate) const MAX_PARTITIONS: u16 = 1024;
 pub struct Settings {
     /// Blocks in the order of the file, those of the command line first.
     pub host: Vec<HostSettings>,
+    /// Programs that read documents.
+    pub module: Vec<ModuleSettings>,
     pub identity: IdentitySettings,
     pub access: AccessSettings,
     pub limits: LimitSettings,

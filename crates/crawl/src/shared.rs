@@ -21,6 +21,7 @@ use crate::early::EARLY_PLACES;
 use crate::error::CrawlError;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
+use crate::modules::{Extensions, Modules};
 use crate::named::Named;
 use crate::neighbour::Neighbours;
 use crate::network::Network;
@@ -42,6 +43,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) scope: RwLock<Scope>,
     pub(crate) access: Access,
+    pub(crate) modules: Modules,
     pub(crate) politeness: Politeness,
     pub(crate) gate: Gate,
     pub(crate) network: Network,
@@ -117,6 +119,7 @@ impl Shared {
             ranker: assembly::ranker(&settings, None)?,
             scope: RwLock::new(assembly::scope(&settings, seeds)?),
             access: Access::new(&settings, clock.wall_ms())?,
+            modules: Modules::new(&settings, &Extensions::default())?,
             politeness: Politeness::new(politeness, outages, 0),
             gate: Gate::new(0),
             network: Network::default(),

@@ -428,7 +428,7 @@ struct Lie {
 }
 
 impl Lie {
-    /// What a page is shown with is in no table, unless the page links to it, too.
+    /// What a page is shown with is in no table, unless the page links to it, too. Nor is what a user's module found.
     fn between(table: &[DocId], page: &PageLinks) -> Option<Self> {
         let table: HashSet<DocId> = table.iter().copied().collect();
         let all: HashSet<DocId> = page.targets.iter().copied().collect();
@@ -436,7 +436,9 @@ impl Lie {
             std::iter::once(&page.own).chain(page.forwards.iter().map(|(_, batch)| batch));
         let lacking = batches
             .flat_map(|batch| batch.iter().zip(batch.docs().unwrap_or_default()))
-            .filter(|(link, doc)| link.kind != LinkKind::Embed && !table.contains(doc))
+            .filter(|(link, doc)| {
+                !matches!(link.kind, LinkKind::Embed | LinkKind::Module) && !table.contains(doc)
+            })
             .count();
         let wrong = table.difference(&all).count();
         (wrong + lacking > 0).then_some(Self { wrong, lacking })
@@ -491,6 +493,7 @@ mod tests {
             (1, LinkKind::Anchor),
             (2, LinkKind::Frame),
             (3, LinkKind::Embed),
+            (4, LinkKind::Module),
         ]);
         let lie = |table: &[u64]| {
             let table: Vec<DocId> = table.iter().map(|&doc| DocId(doc)).collect();

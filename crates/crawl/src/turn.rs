@@ -19,7 +19,7 @@ use crate::commit::Finished;
 use crate::early::Source;
 use crate::links::PageLinks;
 use crate::metrics::Stage;
-use crate::page::{Fetched, Processed};
+use crate::page::{Fetched, Processed, ask_programs};
 use crate::pools::Seat;
 use crate::refresh::Refresh;
 use crate::revisit::Validators;
@@ -266,12 +266,16 @@ impl Visitor {
                     host_was_well: self.asker.was_well,
                     known_links,
                 };
+                // Others are asked meanwhile.
+                let reports = ask_programs(&self.shared, &fetched, &answer.response);
+                let reports = self.asker.seat.hand_over(reports).await;
                 let begun = Instant::now();
-                let processed =
-                    self.worker
-                        .bench
-                        .borrow_mut()
-                        .process(&self.shared, &fetched, answer.response);
+                let processed = self.worker.bench.borrow_mut().process(
+                    &self.shared,
+                    &fetched,
+                    answer.response,
+                    reports,
+                );
                 self.shared.metrics.note_pause(begun.elapsed());
                 if !matches!(processed.visit.outcome, Outcome::Retry(_)) {
                     let metrics = &self.shared.metrics;

@@ -77,6 +77,7 @@ impl Watcher {
                 None => return Err(CrawlError::Internal("a worker died".to_owned())),
             }
         }
+        self.shared.modules.end();
         if let Some(failure) = self.shared.take_failure() {
             // What is on disk is consistent: the next start goes on from there.
             return Err(failure);
@@ -304,6 +305,7 @@ fn report(
             .collect(),
         stages,
         recovered: Recovered::default(),
+        modules: shared.modules.counts(),
     }
 }
 

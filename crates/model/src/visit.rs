@@ -148,6 +148,23 @@ pub struct Visit {
     pub is_sitemap: bool,
     pub archive: Option<ArchivePosition>,
     pub history: History,
+    /// What processing modules said of the document, in their order. A name stands once.
+    pub facts: Vec<Fact>,
+}
+
+/// What a processing module says of a document.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fact {
+    /// The module's name, a dot, and the fact's own: `pdf.pages`.
+    pub name: String,
+    pub value: String,
+}
+
+impl Fact {
+    /// About how many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        self.name.len() + self.value.len()
+    }
 }
 
 impl Visit {
@@ -177,6 +194,7 @@ impl Visit {
             is_sitemap: false,
             archive: None,
             history: History::default(),
+            facts: Vec::new(),
         }
     }
 

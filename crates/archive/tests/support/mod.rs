@@ -28,6 +28,7 @@ pub fn capture<'a>(url: &'a str, surt: &'a str, head: &'a [u8], body: &'a [u8]) 
         resource_type: None,
         identified_type: None,
         truncated: None,
+        conversions: &[],
         facts: PageFacts {
             fetch_ms: 12,
             depth: 1,
@@ -37,6 +38,7 @@ pub fn capture<'a>(url: &'a str, surt: &'a str, head: &'a [u8], body: &'a [u8]) 
             simhash: 0x1234,
             refreshes: None,
             oddities: &["bare-lf"],
+            said: &[],
         },
     }
 }

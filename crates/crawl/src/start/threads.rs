@@ -87,6 +87,7 @@ impl Books {
             ranker: checked.ranker,
             scope: RwLock::new(checked.scope),
             access: checked.access,
+            modules: checked.modules,
             politeness: self.politeness,
             gate: self.gate,
             pauses: self.pauses,
@@ -118,6 +119,12 @@ impl Books {
             judged_before,
             failure: Mutex::new(None),
         });
+        if shared.modules.has_programs() && place == Place::Here {
+            return Err(CrawlError::Input(
+                "a crawl in one thread runs no programs as modules".to_owned(),
+            ));
+        }
+        shared.modules.begin()?;
         let canonicalizer = checked.canonicalizer;
         plant(
             &shared,

@@ -10,7 +10,9 @@ use std::time::Duration;
 use portolan_crawl::report::{counted, thousands};
 use portolan_crawl::scope::ScopeKind;
 use portolan_crawl::settings::TolUse;
-use portolan_crawl::{Crawl, Outside, Plan, Report, Retry, RunLimits, Seed, Settings, StoppedBy};
+use portolan_crawl::{
+    Crawl, Extensions, Outside, Plan, Report, Retry, RunLimits, Seed, Settings, StoppedBy,
+};
 use portolan_model::url::Scheme;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
@@ -199,6 +201,7 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
             time_limit_s: arguments.time_limit.map(|limit| limit.as_secs_f64()),
         },
         outside: Outside::default(),
+        extensions: Extensions::default(),
         retry,
         new_session: arguments.new_session,
     })
