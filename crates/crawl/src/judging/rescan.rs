@@ -175,14 +175,14 @@ impl<'s> Files<'s> {
         let names = values.iter().map(|value| String::from_utf8_lossy(value));
         let mut encodings: Vec<String> = names.map(String::from).collect();
         encodings.extend(message.transfer_encodings());
-        let most = self.settings.http.max_body_bytes;
+        let most = self.settings.http.max_body_bytes as usize;
         let mut bytes = Vec::new();
         message.read_payload(true, &mut |piece| {
             let room = most.saturating_sub(bytes.len());
             bytes.extend_from_slice(&piece[..piece.len().min(room)]);
             Ok(())
         })?;
-        let most = self.settings.http.max_decoded_bytes as u64;
+        let most = self.settings.http.max_decoded_bytes;
         let body = Decoder::decode_body(&encodings.join(","), &bytes, most).0;
         Ok(Archived {
             mime,
