@@ -415,7 +415,7 @@ fn push_facts(fields: &mut Vec<u8>, capture: &Capture<'_>) {
 fn push_outlink(fields: &mut Vec<u8>, url: &str, kind: LinkKind) {
     let context = match kind {
         LinkKind::Seed => "L seed",
-        LinkKind::Anchor => "L a/@href",
+        LinkKind::Anchor | LinkKind::Tol => "L a/@href",
         LinkKind::Area => "L area/@href",
         LinkKind::LinkElement => "L link/@href",
         LinkKind::Frame => "E frame/@src",

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use encoding_rs::UTF_8;
+use encoding_rs::{Encoding, UTF_8};
 use memchr::memmem;
 use portolan_archive::RecordBuilder;
 use portolan_content::{
@@ -268,6 +268,34 @@ impl Workbench {
         } else if directives.noarchive {
             visit.outcome = Outcome::Excluded(Reason::NoArchive);
         }
+        links
+    }
+
+    /// What is to be crawled of the links that were found on a page while it is still coming. `told`: what the links are
+    /// relative to, what the page is encoded in, and whether it asks not to follow them.
+    pub(crate) fn early_links(
+        &mut self,
+        shared: &Shared,
+        (due, url, partition): (&Due, &CanonicalUrl, PartitionId),
+        (base, charset, nofollow): (&CanonicalUrl, &'static Encoding, bool),
+        raw: &RawLinks,
+    ) -> PageLinks {
+        let page = Page {
+            base,
+            doc: due.doc,
+            host: url.host_id(&shared.ids),
+            partition,
+            kind: due.kind,
+            depth: due.depth,
+            score: due.score,
+            charset,
+            nofollow,
+            hops: due.hops,
+        };
+        let mut links = self
+            .admission
+            .links(&shared.scope(), &page, raw, &mut self.names);
+        links.make_early();
         links
     }
 

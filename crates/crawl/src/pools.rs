@@ -469,9 +469,9 @@ impl BodySink for SeatedSink<'_> {
         self.sink.body(bytes)
     }
 
-    fn wait_before_more(&mut self, so_far_bytes: usize) -> Option<Wait> {
-        let own = self.sink.wait_before_more(so_far_bytes);
-        match (self.seat.wait_before_more(so_far_bytes), own) {
+    fn wait_before_more(&mut self, so_far: &[u8]) -> Option<Wait> {
+        let own = self.sink.wait_before_more(so_far);
+        match (self.seat.wait_before_more(so_far.len()), own) {
             (Some(seat), Some(own)) => Some(Box::pin(async move {
                 seat.await;
                 own.await;

@@ -66,6 +66,14 @@ pub struct Report {
     pub judged_out: u64,
     /// Of this run: archived documents that were read again for links that were not looked for before.
     pub reread: u64,
+    /// Of this run: links that left before their pages were there as a whole.
+    pub early_links: u64,
+    /// Of this run: tables of links (`.tol`) that were asked for and read before their documents, links to be crawled in them, and tables that lied.
+    /// The site of such a one is not believed any longer.
+    pub tables_asked: u64,
+    pub tables_read: u64,
+    pub table_links: u64,
+    pub tables_lied: u64,
     /// Documents archived in this run.
     pub pages_this_run: u64,
     /// Requests sent in this run, robots.txt included.
@@ -146,6 +154,31 @@ impl fmt::Display for Report {
             writeln!(
                 f,
                 "  {pages} read again for links that were not looked for before."
+            )?;
+        }
+        if self.early_links > 0 {
+            let links = counted(self.early_links, "link");
+            writeln!(f, "  {links} followed while their pages were still coming.")?;
+        }
+        if self.tables_asked > 0 {
+            let lied = match self.tables_lied {
+                0 => String::new(),
+                _ => format!(
+                    "; {} lied, and {} believed any longer",
+                    self.tables_lied,
+                    if self.tables_lied == 1 {
+                        "its site is not"
+                    } else {
+                        "their sites are not"
+                    },
+                ),
+            };
+            writeln!(
+                f,
+                "  {} of links read before their documents ({} asked for), with {}{lied}.",
+                counted(self.tables_read, "table"),
+                thousands(self.tables_asked),
+                counted(self.table_links, "link"),
             )?;
         }
         self.tell_outages(f)?;

@@ -41,6 +41,23 @@ impl HtmlScan {
         }
     }
 
+    /// Finds links alone, and no text.
+    pub(crate) fn links_only(settings: &Settings) -> Self {
+        let mut scan = Self::new(settings);
+        scan.options.text = false;
+        scan
+    }
+
+    /// For one page of this type.
+    pub(crate) fn scanner(&self, url: &CanonicalUrl, mime: Option<&MimeType>) -> PageScanner {
+        let charset = mime.and_then(|mime| mime.parameter("charset"));
+        let scanner = PageScanner::new(&self.options, charset);
+        match url.host().rsplit_once('.') {
+            Some((_, tld)) => scanner.with_top_level_domain(tld),
+            None => scanner,
+        }
+    }
+
     /// Read a whole page; its links go to `raw`.
     pub(crate) fn read(
         &self,
@@ -49,11 +66,7 @@ impl HtmlScan {
         mime: Option<&MimeType>,
         body: &[u8],
     ) -> HtmlFacts {
-        let charset = mime.and_then(|mime| mime.parameter("charset"));
-        let mut scanner = PageScanner::new(&self.options, charset);
-        if let Some((_, tld)) = url.host().rsplit_once('.') {
-            scanner = scanner.with_top_level_domain(tld);
-        }
+        let scanner = self.scanner(url, mime);
         let mut simhash = Simhash::new();
         let summary = scanner.finish_with(body, &mut |found: Found<'_>| match found {
             Found::Link {
@@ -62,7 +75,7 @@ impl HtmlScan {
                 href,
                 nofollow,
             } => {
-                raw.push(href, kind_of(element, role), nofollow);
+                raw.push(href, link_kind(element, role), nofollow);
             }
             Found::Text(text) => simhash.push_part(text),
             Found::TextBreak => simhash.end_run(),
@@ -78,7 +91,7 @@ impl HtmlScan {
     }
 }
 
-fn kind_of(element: Element, role: Role) -> LinkKind {
+pub(crate) fn link_kind(element: Element, role: Role) -> LinkKind {
     match element {
         _ if role == Role::Embed => LinkKind::Embed,
         Element::A => LinkKind::Anchor,

@@ -124,9 +124,22 @@ pub struct ContentSettings {
     pub types: Vec<String>,
     pub embeds: bool,
     pub feeds: bool,
+    pub early_links: bool,
+    pub tol: TolUse,
     pub max_links: usize,
     pub reserved_texts: Vec<String>,
     pub simhash: bool,
+}
+
+/// When to read a document's table of links before the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TolUse {
+    Never,
+    /// Where a site says that it has such tables.
+    Told,
+    /// There, and where one request finds that a site has them.
+    Probe,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -11,10 +11,12 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::access::Access;
 use crate::admission::Admission;
+use crate::answered::VisitRecords;
 use crate::assembly;
 use crate::budget::{Budget, StoppedBy};
 use crate::commit::Finished;
 use crate::division::Division;
+use crate::early::EARLY_PLACES;
 use crate::error::CrawlError;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
@@ -59,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) large_bodies: Arc<Semaphore>,
     /// The same for hosts that are read slowly because a person said so: they hold up nobody but each other.
     pub(crate) paced_bodies: Arc<Semaphore>,
+    /// Places for pages whose links leave while they come.
+    pub(crate) early_places: Arc<Semaphore>,
     /// A worker has nothing to fetch, or nowhere to put what it fetched: commit what there is.
     pub(crate) commit_now: Notify,
     /// Everything is folded: the archivist may end.
@@ -85,6 +89,9 @@ pub(crate) const ROOM_KIB: usize = 16 * 1024;
 
 /// Budget, in KiB, for entries delivered to workers but not folded yet.
 pub(crate) const UNFOLDED_KIB: usize = 4 * 1024;
+
+/// An entry without a record that is smaller than this needs no room.
+const SMALL_BYTES: u64 = 4 * 1024;
 
 /// Large bodies in memory at once, over all workers.
 pub(crate) const LARGE_BODIES: usize = 8;
@@ -122,6 +129,7 @@ impl Shared {
             unfolded: Semaphore::new(UNFOLDED_KIB),
             large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
             paced_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
+            early_places: Arc::new(Semaphore::new(EARLY_PLACES)),
             commit_now: Notify::new(),
             closing: Notify::new(),
             outstanding: AtomicU64::new(0),
@@ -200,8 +208,9 @@ impl Shared {
 
     /// Hand an entry to the archivist; waits while its buffers are full.
     pub(crate) async fn hand_over(&self, mut finished: Finished) {
-        if let Some(record) = &finished.record {
-            let bytes = record.bytes() + finished.entry.ram_bytes();
+        let record_bytes = finished.record.as_ref().map(VisitRecords::bytes);
+        let bytes = record_bytes.unwrap_or(0) + finished.entry.ram_bytes();
+        if record_bytes.is_some() || bytes >= SMALL_BYTES {
             let kib = kib(bytes, ROOM_KIB);
             let room = Arc::clone(&self.room);
             finished.room = match room.try_acquire_many_owned(kib) {

@@ -16,6 +16,7 @@ use crate::asker::{Asked, Asker};
 use crate::body_watch::BodyWatch;
 use crate::budget::Claim;
 use crate::commit::Finished;
+use crate::early::Source;
 use crate::links::PageLinks;
 use crate::metrics::Stage;
 use crate::page::{Fetched, Processed};
@@ -23,6 +24,7 @@ use crate::pools::Seat;
 use crate::revisit::Validators;
 use crate::robots::{RobotsStep, Rules};
 use crate::shared::Shared;
+use crate::tables::HeadTells;
 use crate::worker::Worker;
 
 /// How soon a host is looked at again when the budget of pages is claimed by others.
@@ -183,6 +185,9 @@ impl Visitor {
         if self.asker.must_wait() {
             return self.put_back(due);
         }
+        if !self.read_table(&due, &url, &rules).await {
+            return self.put_back(due);
+        }
         let Some(claim) = self.shared.budget.claim() else {
             return self.put_back_for_now(due);
         };
@@ -193,7 +198,14 @@ impl Visitor {
     async fn fetch(&mut self, due: Due, url: &CanonicalUrl, rules: &Rules, claim: Claim) -> Next {
         let at_ms = self.shared.wall_ms();
         self.asked += 1;
-        let mut watch = BodyWatch::new(&self.shared, due.kind);
+        let worker = Rc::clone(&self.worker);
+        let mut watch = BodyWatch::new(&self.shared, due.kind).with_early_links(Source {
+            worker: &worker,
+            due: &due,
+            url,
+            partition: self.partition,
+            pulse: self.asker.pulse,
+        });
         watch.is_paced = self.asker.access.bytes_per_s > 0;
         if self
             .worker
@@ -232,6 +244,7 @@ impl Visitor {
         match asked {
             Ok(Asked::Answer(answer)) => {
                 let known_links = self.known_links(&due, answer.response.status());
+                let head = HeadTells::of(self, url, &answer.response);
                 let fetched = Fetched {
                     due: &due,
                     url,
@@ -259,6 +272,8 @@ impl Visitor {
                 } else {
                     drop(claim);
                 }
+                self.compare_with_table((&due, url, rules), head, &processed)
+                    .await;
                 self.finish(due.url, processed).await;
                 Next::Go
             }

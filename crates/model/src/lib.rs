@@ -29,7 +29,7 @@ pub mod url;
 mod visit;
 
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use host::{Pulse, RobotsRecord, RobotsStatus};
+pub use host::{Pulse, RobotsRecord, RobotsStatus, SiteTables, Standing};
 pub use id::{DocId, HostId, Identities, PartitionId};
 pub use link::{Link, LinkBatch, LinkKind, Verdict};
 pub use partitioner::{FixedSiteHash, PageHash, Partitioner, SiteHash, UrlKey, jump_hash};

@@ -120,6 +120,10 @@ pub(crate) struct CrawlArguments {
     /// are no link away from the page (settings content.embeds and scope.embeds_off_scope)
     #[arg(short, long)]
     pub(crate) page_requisites: bool,
+    /// Read a document's table of links (.tol) before the document: where a site says that it has them, or also where one
+    /// request to a site finds them (setting content.tol) [default: never]
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub(crate) tol: Option<TolArgument>,
     /// Stop this run after this time, such as 90s, 10m, 8h or 2d; 0 is no limit. It does not hold for the next run
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     pub(crate) time_limit: Option<Duration>,
@@ -186,6 +190,13 @@ pub(crate) struct FetchArguments {
     /// Ask even if robots.txt forbids it, for your own servers
     #[arg(long)]
     pub(crate) anyway: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum TolArgument {
+    Never,
+    Told,
+    Probe,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -466,6 +477,7 @@ pub(crate) enum BenchCommand {
     /// Take turns of many hosts: CPU for the next one
     Frontier(BenchFrontierArguments),
     Freshness(crate::arguments_bench::BenchFreshnessArguments),
+    Tol(crate::arguments_bench::BenchTolArguments),
 }
 
 #[derive(Args)]

@@ -46,6 +46,8 @@ pub struct UrlRecord {
     pub kind: LinkKind,
     /// The page that it was first found on (or that lifted its exclusion).
     pub from: Option<DocId>,
+    /// It was found on that page before the page was there as a whole.
+    pub early: bool,
     pub arrival: u64,
     pub attempts: u8,
     /// Which partition has it.
@@ -241,6 +243,16 @@ impl Snapshot {
         })
     }
 
+    /// What is known of one host.
+    pub fn host(&self, host: HostId) -> Result<Option<HostState>> {
+        for state in &self.states {
+            if let Some(known) = state.hosts.load(host.0)? {
+                return Ok(Some(known));
+            }
+        }
+        Ok(None)
+    }
+
     /// All hosts that something is known of.
     pub fn hosts(&self) -> Result<Vec<(HostId, HostState)>> {
         let mut hosts = Vec::new();
@@ -338,6 +350,7 @@ fn describe(state: &State, doc: u64, record: Record) -> Result<UrlRecord> {
         hops: finding.hops,
         kind: finding.kind,
         from: state.texts.read_from(record.text)?,
+        early: finding.early,
         arrival: record.arrival,
         attempts: record.attempts,
         partition: state.id.0,

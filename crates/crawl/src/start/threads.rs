@@ -17,6 +17,7 @@ use crate::assembly;
 use crate::budget::Budget;
 use crate::commit::{self, Archivist, FINISHED_QUEUE, Finished, Recorder};
 use crate::crawl::Crawl;
+use crate::early::EARLY_PLACES;
 use crate::error::CrawlError;
 use crate::hand::{Hand, Place};
 use crate::judging::{self, Judging};
@@ -104,6 +105,7 @@ impl Books {
             room: Arc::new(Semaphore::new(ROOM_KIB)),
             unfolded: Semaphore::new(UNFOLDED_KIB),
             large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
+            early_places: Arc::new(Semaphore::new(EARLY_PLACES)),
             paced_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
             commit_now: Notify::new(),
             closing: Notify::new(),

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use portolan_crawl::report::{counted, thousands};
 use portolan_crawl::scope::ScopeKind;
+use portolan_crawl::settings::TolUse;
 use portolan_crawl::{Crawl, Outside, Plan, Report, Retry, RunLimits, Seed, Settings, StoppedBy};
 use portolan_model::url::Scheme;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 
-use crate::arguments::{CrawlArguments, ScopeArgument};
+use crate::arguments::{CrawlArguments, ScopeArgument, TolArgument};
 use crate::failure::{EXIT_WAITING, Failure};
 use crate::log;
 use crate::output::{say, sayln};
@@ -272,6 +273,13 @@ fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
     if arguments.page_requisites {
         settings.content.embeds = true;
         settings.scope.embeds_off_scope = true;
+    }
+    if let Some(tol) = arguments.tol {
+        settings.content.tol = match tol {
+            TolArgument::Never => TolUse::Never,
+            TolArgument::Told => TolUse::Told,
+            TolArgument::Probe => TolUse::Probe,
+        };
     }
     if let Some(depth) = arguments.max_depth {
         settings.scope.max_link_depth = Some(depth);

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use portolan_archive::warc_path;
 use portolan_crawl::report::{bytes, counted, date, thousands};
 use portolan_crawl::{Crawl, Settings};
-use portolan_model::{Clock, History, Outcome, Pulse, SystemClock, Visit};
+use portolan_model::{
+    Clock, DocId, History, LinkKind, Outcome, Pulse, SiteTables, Standing, SystemClock, Visit,
+};
 use portolan_registry::{QueuePosition, Snapshot, UrlRecord, UrlState};
 use serde_json::json;
 
@@ -33,6 +35,15 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
         Some(doc) => snapshot.url_of(doc).map_err(Failure::failed)?,
         None => None,
     };
+    let cut = match record.from.filter(|_| record.early) {
+        Some(doc) => Some(how_it_came(&snapshot, doc)?),
+        None => None,
+    };
+    let site = snapshot.host(record.host).map_err(Failure::failed)?;
+    let mut origins = site.iter().flat_map(|site| &site.robots);
+    let tables = origins
+        .find(|robots| robots.origin == url.origin())
+        .map(|robots| robots.tables);
     let place = snapshot
         .queue_position(record.doc)
         .map_err(Failure::failed)?;
@@ -51,6 +62,8 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
         record,
         visit,
         found_on,
+        early: cut,
+        tables: tables.unwrap_or_default(),
         place,
         copy_of,
         redirects_to: redirects_to.map(|target| target.as_str().to_owned()),
@@ -68,6 +81,23 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What became of the page that a URL was found on while the page was still coming.
+fn how_it_came(snapshot: &Snapshot, page: DocId) -> Result<Came, Failure> {
+    let Some(page) = snapshot.find(page).map_err(Failure::failed)? else {
+        return Ok(Came::Cut("it is not known what became of it"));
+    };
+    let visit = snapshot.visit(&page).map_err(Failure::failed)?;
+    Ok(
+        match (page.state, visit.and_then(|visit| visit.truncated)) {
+            (UrlState::Visited, None) => Came::Whole,
+            (UrlState::Visited, Some(_)) => Came::Cut("a part of it was archived"),
+            (UrlState::Due, _) => Came::Cut("it is due again"),
+            (UrlState::Failed, _) => Came::Cut("it failed"),
+            (UrlState::Excluded, _) => Came::Cut("it was excluded"),
+        },
+    )
 }
 
 /// The WARC file of a visit's answer, and where in it the answer begins. `None` if nothing is archived, or the file is gone.
@@ -181,10 +211,30 @@ fn tell_history(out: &mut impl Write, history: &History) -> std::io::Result<()> 
     Ok(())
 }
 
+fn standing(standing: Standing) -> Option<&'static str> {
+    match standing {
+        Standing::Unknown => None,
+        Standing::Served => Some("served"),
+        Standing::Missing => Some("missing"),
+        Standing::Lied => Some("lied"),
+    }
+}
+
+/// How the page came that a URL was found on early.
+enum Came {
+    Whole,
+    /// It did not come to its end; what became of it.
+    Cut(&'static str),
+}
+
 struct Story {
     record: UrlRecord,
     visit: Option<Visit>,
     found_on: Option<String>,
+    /// Set if it was found before that page was there as a whole.
+    early: Option<Came>,
+    /// Of its site.
+    tables: SiteTables,
     place: Option<QueuePosition>,
     copy_of: Option<String>,
     redirects_to: Option<String>,
@@ -207,6 +257,9 @@ impl Story {
             "sentence": self.record.reason.map(|reason| reason.sentence()),
             "found_as": self.record.kind.name(),
             "found_on": self.found_on,
+            "found_early": self.early.is_some(),
+            "found_on_cut": self.early.as_ref().map(|came| matches!(came, Came::Cut(_))),
+            "site_tol": standing(self.tables.tol),
             "back_links": self.record.count,
             "depth": self.record.depth,
             "attempts": self.record.attempts,
@@ -253,6 +306,11 @@ impl Story {
             UrlState::Excluded => writeln!(out, "  is excluded: {because}.")?,
         }
         match &self.found_on {
+            Some(page) if record.kind == LinkKind::Tol => writeln!(
+                out,
+                "  First found in the table of links of {page}, {} from a seed.",
+                counted(record.depth.into(), "link")
+            )?,
             Some(page) => writeln!(
                 out,
                 "  First found as a link ({}) on {page}, {} from a seed.",
@@ -262,11 +320,29 @@ impl Story {
             None if record.kind.is_seed() => writeln!(out, "  It is a seed.")?,
             None => writeln!(out, "  First found through {}.", record.kind.name())?,
         }
+        match &self.early {
+            Some(Came::Whole) if record.kind == LinkKind::Tol => {}
+            Some(Came::Cut(fate)) if record.kind == LinkKind::Tol => {
+                writeln!(out, "  That page has not come whole; {fate}.")?
+            }
+            Some(Came::Whole) => writeln!(out, "  It was found while that page was still coming.")?,
+            Some(Came::Cut(fate)) => writeln!(
+                out,
+                "  It was found while that page was still coming. The page was cut; {fate}."
+            )?,
+            None => {}
+        }
         writeln!(
             out,
             "  Back-links so far: {}.",
             thousands(record.count.into())
         )?;
+        if self.tables.tol == Standing::Lied {
+            writeln!(
+                out,
+                "  Its site's tables of links are not believed: one of them was not what its document has."
+            )?;
+        }
         if let Some(place) = self.place {
             writeln!(
                 out,

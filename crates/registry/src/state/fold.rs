@@ -103,6 +103,7 @@ impl State {
                 depth: link.depth,
                 hops: link.hops,
                 from,
+                early: matches!(act, Act::Announce { .. }),
             },
             act,
         }
@@ -120,6 +121,7 @@ impl State {
                 depth: 0,
                 hops: 0,
                 from: None,
+                early: false,
             },
             act: Act::Again,
         };
@@ -133,6 +135,9 @@ impl State {
         docs: &[u64],
         keeper: &mut impl Keeper,
     ) -> Result<()> {
+        if links.is_early() {
+            return self.fold_early(links, docs, keeper);
+        }
         for (at, (link, &doc)) in links.iter().zip(docs).enumerate() {
             if at > 0 && at.is_multiple_of(LINKS_TOGETHER) {
                 let next = &docs[at..];
@@ -206,6 +211,7 @@ impl State {
                 depth: visit.depth,
                 hops: 0,
                 from: None,
+                early: false,
             },
             act: Act::Visit {
                 outcome: visit.outcome,
@@ -318,6 +324,10 @@ impl State {
                     _ => {}
                 }
             }
+            Act::Announce { verdict } => {
+                let before = slot.record();
+                self.announce(op, before, verdict, keeper)?;
+            }
             Act::Visit { outcome, at } => {
                 let before = slot.record();
                 let mut after = before;
@@ -363,7 +373,7 @@ impl State {
         let is_old = match op.act {
             Act::Again | Act::Renew { .. } => true,
             Act::Judge { .. } => op.finding.from.is_none(),
-            Act::Observe { .. } | Act::Visit { .. } => false,
+            Act::Observe { .. } | Act::Announce { .. } | Act::Visit { .. } => false,
         };
         if is_old {
             // Only what is known can be tried again, or judged again.
@@ -375,12 +385,15 @@ impl State {
         self.stats.known += 1;
         match op.act {
             Act::Observe { verdict, vote } => {
-                self.admit_link(op, host, record, (verdict, vote), keeper)
+                record.observe(self.order, host.id, vote);
+                self.admit_link(op, host, record, verdict, keeper)
             }
+            Act::Announce { verdict } => self.admit_link(op, host, record, verdict, keeper),
             Act::Judge { verdict, vote } => {
                 let is_due = matches!(verdict, Verdict::Crawl { .. });
                 self.stats.judged_due += u64::from(is_due);
-                self.admit_link(op, host, record, (verdict, vote), keeper)
+                record.observe(self.order, host.id, vote);
+                self.admit_link(op, host, record, verdict, keeper)
             }
             Act::Visit { outcome, at } => {
                 (record.state, record.reason) = Record::after(outcome);
@@ -398,7 +411,7 @@ impl State {
         op: &Op<'_>,
         host: Host<'_>,
         mut record: Record,
-        (verdict, vote): (Verdict, u32),
+        verdict: Verdict,
         keeper: &mut impl Keeper,
     ) -> Result<()> {
         match verdict {
@@ -407,7 +420,6 @@ impl State {
                 (record.state, record.reason) = (UrlState::Excluded, reason as u8);
             }
         }
-        record.observe(self.order, host.id, vote);
         self.sieve.insert_new(op.doc, &record);
         self.stats.enter(record.state, record.reason);
         if record.state == UrlState::Due {
