@@ -3,7 +3,7 @@
 //! Layout, in the order of a URL's way: `crawl` (a crawl as its caller sees it) with `start` (its three steps), `directory` (what makes a
 //! directory a crawl) with `sealed` (files with checksums), `recovery` (what a start did), and `division` (who fetches what) with `claims`, `worker` (a thread with its partitions), `mapper` (names resolved ahead),
 //! `turn` (one host, a few URLs) with `asker` (the one way to ask), `address` and `body_watch`, `promise` and `pauses` (what outlives us), `robots` (settled before any page) with `neighbour` (what other hosts are owed), `page` (an answer becomes a
-//! visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
+//! visit) with `modules` (who reads what) and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
 //! `outages` (who is waited for), `retry` (what failed is asked for again), `session` (all of it is), `keep` (what is worth most is, without end).
 //! Beside them: `scope` (may a link be crawled), `access` (what is sent along, and what is particular to hosts), `politeness` (how long a host rests), `gate`
 //! (addresses and hosts, shared by all workers), `network` (is it they or we?), `pools` (who may be at work, and who waits), `rate` (bytes a second), `parking` (idle
@@ -46,6 +46,7 @@ mod directory;
 mod division;
 mod early;
 mod error;
+mod fresh;
 mod gate;
 mod generations;
 mod hand;
@@ -56,6 +57,7 @@ mod links;
 mod machine;
 mod mapper;
 mod metrics;
+mod modules;
 mod named;
 mod neighbour;
 mod network;
@@ -70,13 +72,13 @@ mod preview;
 mod promise;
 mod rate;
 mod recovery;
+mod refresh;
 pub mod report;
 mod retry;
 mod retry_after;
 mod revisit;
 mod robots;
 mod routes;
-mod scan;
 pub mod scope;
 mod sealed;
 mod secret;
@@ -84,6 +86,7 @@ mod session;
 pub mod settings;
 mod shared;
 mod start;
+mod stored;
 mod tables;
 mod turn;
 mod watch;
@@ -95,10 +98,12 @@ pub use check::{CheckedKind, Damaged, check, index_fault, surt};
 pub use crawl::{ARCHIVE_DIR, Crawl, Plan, Prepared, REGISTRY_DIR, RunLimits, Seed};
 pub use directory::snapshot;
 pub use error::CrawlError;
+pub use fresh::{Fresh, write_fresh};
 pub use keep::{Forecast, HostFreshness, NextFetch, Survey, leave_signals, survey};
 pub use machine::TooFewFiles;
 pub use machine::{memory_bytes, raise_open_files};
 pub use metrics::{Progress, peak_rss_bytes, process_cpu_seconds, thread_cpu_ns};
+pub use modules::{Document, Extensions, Findings, FinishedPage, Module, ModuleCounts, PageHook};
 pub use outside::Outside;
 pub use preview::{
     AnswerPreview, LinkPreview, NotAnswered, Preview, RobotsDecision, RobotsPreview, preview,

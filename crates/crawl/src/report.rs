@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
+use crate::modules::ModuleCounts;
 pub use crate::outages::{Waiting, WaitingHost};
 use crate::recovery::Recovered;
 
@@ -76,6 +77,11 @@ pub struct Report {
     pub tables_read: u64,
     pub table_links: u64,
     pub tables_lied: u64,
+    /// Of this run: tables of volatile parts (`.tvi`) that were asked for, documents that they refreshed, and bytes that fetching those documents
+    /// again would have taken more.
+    pub parts_asked: u64,
+    pub parts_refreshed: u64,
+    pub parts_saved_bytes: u64,
     /// Documents archived in this run.
     pub pages_this_run: u64,
     /// Requests sent in this run, robots.txt included.
@@ -88,6 +94,8 @@ pub struct Report {
     pub reasons: BTreeMap<String, u64>,
     /// CPU seconds of this run by stage.
     pub stages: BTreeMap<String, f64>,
+    /// Of this run: what modules did that were added, by name.
+    pub modules: BTreeMap<String, ModuleCounts>,
     /// What this run found and did before it went on.
     pub recovered: Recovered,
     /// Reasons in words, for people.
@@ -183,6 +191,15 @@ impl fmt::Display for Report {
                 counted(self.table_links, "link"),
             )?;
         }
+        if self.parts_asked > 0 {
+            writeln!(
+                f,
+                "  {} refreshed by their volatile parts alone ({} of parts asked for): {} less than to fetch them again.",
+                counted(self.parts_refreshed, "document"),
+                counted(self.parts_asked, "table"),
+                bytes(self.parts_saved_bytes),
+            )?;
+        }
         self.tell_outages(f)?;
         let files = counted(self.archive_files, "WARC file");
         writeln!(f, "  {files}, {} stored.", bytes(self.stored_bytes))?;
@@ -197,6 +214,7 @@ impl fmt::Display for Report {
             self.cpu_seconds,
             bytes(self.peak_rss_bytes),
         )?;
+        self.tell_modules(f)?;
         self.tell_waits(f)?;
         self.tell_stages(f)
     }
@@ -237,6 +255,19 @@ impl Report {
                 "  Of those due, {urls} of {hosts} were given up; the next run asks again:"
             )?;
             self.given_up.tell(f)?;
+        }
+        Ok(())
+    }
+
+    /// What modules read, and how often they failed.
+    fn tell_modules(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, counts) in &self.modules {
+            let documents = counted(counts.documents, "document");
+            let failed = match counts.failed {
+                0 => String::new(),
+                failed => format!(", failed with {}", thousands(failed)),
+            };
+            writeln!(f, "  Module {name}: read {documents}{failed}.")?;
         }
         Ok(())
     }

@@ -20,8 +20,9 @@ use crate::early::Source;
 use crate::keep::{Note, Signal};
 use crate::links::PageLinks;
 use crate::metrics::Stage;
-use crate::page::{Fetched, Processed};
+use crate::page::{Fetched, Processed, ask_programs};
 use crate::pools::Seat;
+use crate::refresh::Refresh;
 use crate::revisit::Validators;
 use crate::robots::{RobotsStep, Rules};
 use crate::shared::Shared;
@@ -197,6 +198,16 @@ impl Visitor {
 
     /// Ask for the page and hand over what came of it. The claim is given back unless a document came.
     async fn fetch(&mut self, due: Due, url: &CanonicalUrl, rules: &Rules, claim: Claim) -> Next {
+        match self.refresh_parts(&due, url, rules).await {
+            Refresh::Whole => {}
+            Refresh::Later => return self.put_back(due),
+            Refresh::Done(processed) => {
+                claim.spend();
+                self.shared.metrics.add(&self.shared.metrics.settled, 1);
+                self.finish(due, *processed, Vec::new()).await;
+                return Next::Go;
+            }
+        }
         let at_ms = self.shared.wall_ms();
         self.asked += 1;
         let worker = Rc::clone(&self.worker);
@@ -256,12 +267,16 @@ impl Visitor {
                     host_was_well: self.asker.was_well,
                     known_links,
                 };
+                // Others are asked meanwhile.
+                let reports = ask_programs(&self.shared, &fetched, &answer.response);
+                let reports = self.asker.seat.hand_over(reports).await;
                 let begun = Instant::now();
-                let processed =
-                    self.worker
-                        .bench
-                        .borrow_mut()
-                        .process(&self.shared, &fetched, answer.response);
+                let processed = self.worker.bench.borrow_mut().process(
+                    &self.shared,
+                    &fetched,
+                    answer.response,
+                    reports,
+                );
                 self.shared.metrics.note_pause(begun.elapsed());
                 if !matches!(processed.visit.outcome, Outcome::Retry(_)) {
                     let metrics = &self.shared.metrics;
@@ -288,7 +303,7 @@ impl Visitor {
     }
 
     /// Where the links of the last check led; not wanted of a page that is not modified.
-    fn known_links(&self, due: &Due, status: u16) -> Vec<DocId> {
+    pub(crate) fn known_links(&self, due: &Due, status: u16) -> Vec<DocId> {
         let Some(last) = due.last.as_deref().filter(|_| status != 304) else {
             return Vec::new();
         };

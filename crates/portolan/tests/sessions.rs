@@ -199,6 +199,36 @@ fn a_new_page_is_found_a_link_counts_once_and_a_page_shows_both_texts() {
 }
 
 #[test]
+fn a_session_can_go_by_the_ranks_of_the_last_one() {
+    // Few links lead to /top, but from where all others lead to.
+    let mut pages = vec![
+        ("a.test/".to_owned(), "<a href=/hub>h</a>".to_owned()),
+        ("a.test/hub".to_owned(), "<a href=/top>t</a>".to_owned()),
+        ("a.test/top".to_owned(), "top".to_owned()),
+    ];
+    for n in 0..12 {
+        pages[0].1.push_str(&format!("<a href=/{n}>{n}</a>"));
+        let body = format!("<a href=/hub>h</a><a href=/{}>n</a>", (n + 1) % 12);
+        pages.push((format!("a.test/{n}"), body));
+    }
+    let pages: Vec<(&str, &str)> = pages.iter().map(|(u, b)| (&**u, &**b)).collect();
+    let site = Small::serve(&pages);
+    site.crawl(&["http://a.test/"]);
+    let first = site.asked_in_order();
+    let place = |asked: &[String], url: &str| asked.iter().position(|asked| asked == url);
+    assert!(place(&first, "a.test/top") > Some(2), "{first:?}");
+    site.crawl(&["--new-session", "--order", "pagerank"]);
+    let second = site.asked_in_order();
+    assert_eq!(second.len(), first.len());
+    let best: BTreeSet<&str> = second[..2].iter().map(String::as_str).collect();
+    assert_eq!(
+        best,
+        BTreeSet::from(["a.test/hub", "a.test/top"]),
+        "{second:?}"
+    );
+}
+
+#[test]
 fn a_session_needs_a_crawl_and_only_one_runs_at_a_time() {
     let site = Site::serve(spec().with_latency_ms(20.0));
     let refused = |command: &mut std::process::Command| {

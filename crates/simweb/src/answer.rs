@@ -104,6 +104,10 @@ impl Web {
                 let table = self.table(host, page);
                 answer.plain(200, "text/plain; charset=utf-8", table.as_bytes());
             }
+            Resource::Parts => {
+                let parts = self.parts(host);
+                answer.plain(200, "text/html; charset=utf-8", parts.as_bytes());
+            }
             Resource::Nothing => answer.plain(404, "text/html; charset=utf-8", NOT_FOUND),
         }
     }
@@ -150,6 +154,7 @@ impl Web {
         version.write(&mut answer.body);
         self.write_news(host, page, version, &mut answer.body);
         let is_fickle = self.write_fickle(host, page, &mut answer.body);
+        self.write_part(host, page, &mut answer.body);
         answer.scratch = scratch;
         answer.oddity = self.oddity(host, page);
         self.write_type(host, page, answer);
@@ -216,7 +221,7 @@ impl Web {
         request: &Request,
         answer: &mut Reply,
     ) {
-        if self.lacks_validators(host, page) {
+        if self.lacks_validators(host, page) || self.is_volatile(host, page) {
             return;
         }
         let version = match self.candour(host) {
@@ -357,7 +362,7 @@ impl Web {
         let sitemap = self.sitemap_paths(host).first().filter(|_| with_sitemap);
         let sitemap = sitemap.map(|path| self.origin(host) + path);
         let mut text = robots_text(plan, kind, &self.spec.product_token, sitemap.as_deref());
-        text.push_str(self.table_rule(host).unwrap_or_default());
+        text.push_str(&self.table_rules(host));
         text
     }
 }

@@ -403,7 +403,7 @@ impl WebSpec {
         )
     }
 
-    fn shares(&self) -> [(&'static str, f64); 41] {
+    fn shares(&self) -> [(&'static str, f64); 43] {
         let (l, c, f, r, d) = (
             &self.links,
             &self.content,
@@ -453,6 +453,8 @@ impl WebSpec {
             ("odd.page_share", self.odd.page_share),
             ("tables.tol_share", self.tables.tol_share),
             ("tables.lying_share", self.tables.lying_share),
+            ("tables.tvi_share", self.tables.tvi_share),
+            ("tables.misfit_share", self.tables.misfit_share),
         ]
     }
 }

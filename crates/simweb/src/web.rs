@@ -49,6 +49,8 @@ pub(crate) enum Resource {
     Session(u32, u64),
     /// A page's table of links.
     Table(u32),
+    /// Its volatile parts.
+    Parts,
     Nothing,
 }
 

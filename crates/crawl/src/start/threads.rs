@@ -90,10 +90,12 @@ impl Books {
         let (neighbours, questions) = Neighbours::of(workers);
         let (routes, ends) = Routes::deal(self.partitions.iter().map(Partition::id), workers);
         let shared = Arc::new(Shared {
+            dir: self.dir.clone(),
             division: Arc::new(self.division),
             ranker: checked.ranker,
             scope: RwLock::new(checked.scope),
             access: checked.access,
+            modules: checked.modules,
             politeness: self.politeness,
             gate: self.gate,
             pauses: self.pauses,
@@ -126,6 +128,12 @@ impl Books {
             keeper: note_box,
             failure: Mutex::new(None),
         });
+        if shared.modules.has_programs() && place == Place::Here {
+            return Err(CrawlError::Input(
+                "a crawl in one thread runs no programs as modules".to_owned(),
+            ));
+        }
+        shared.modules.begin()?;
         let canonicalizer = checked.canonicalizer;
         plant(
             &shared,

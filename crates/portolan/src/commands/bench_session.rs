@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use portolan_crawl::report::{bytes, thousands};
 use portolan_crawl::scope::ScopeKind;
-use portolan_crawl::{Outside, Plan, Report, RunLimits, Seed, Settings};
+use portolan_crawl::{Plan, Report, Settings};
 use serde_json::json;
 
 use super::bench::{load_average, scratch};
@@ -54,20 +54,11 @@ pub(super) fn plan(server: &BenchServer, dir: &Path) -> Plan {
     // The same on every machine.
     settings.limits.connections = CONNECTIONS;
     settings.dns.resolve = vec![format!("*.{SUFFIX}={}", server.address)];
-    Plan {
-        dir: dir.join("crawl"),
-        seeds: vec![Seed {
-            text: format!("http://h0.{SUFFIX}/"),
-            place: "the benchmark".to_owned(),
-        }],
+    Plan::new(
+        dir.join("crawl"),
+        [format!("http://h0.{SUFFIX}/")],
         settings,
-        this_run: RunLimits::default(),
-        outside: Outside::default(),
-        retry: None,
-        new_session: false,
-        keep_fresh: false,
-        ranked_session: false,
-    }
+    )
 }
 
 fn measure(server: &BenchServer, dir: &Path, quiet: bool) -> Result<(Report, Report), Failure> {

@@ -147,10 +147,14 @@ impl Entry {
             Entry::Links { links, .. } | Entry::Judged { links } => 32 + links.bytes(),
             Entry::Visit {
                 url,
+                visit,
                 links,
                 targets,
                 ..
-            } => 200 + url.len() + links.bytes() + 8 * targets.len(),
+            } => {
+                let facts: usize = visit.facts.iter().map(|fact| 8 + fact.bytes()).sum();
+                200 + url.len() + facts + links.bytes() + 8 * targets.len()
+            }
             Entry::Host {
                 host,
                 robots,

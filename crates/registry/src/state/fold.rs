@@ -9,8 +9,9 @@ use crate::record::{Record, UrlState};
 use crate::sieve::{Act, Op};
 use crate::state::{Keeper, LINKS_TOGETHER, State};
 use crate::stats::is_request;
-use crate::texts::{Finding, host_name};
+use crate::texts::Finding;
 use crate::wire::put_u64;
+use portolan_model::url::politeness_key;
 use portolan_model::{DocId, Link, LinkBatch, LinkKind, Outcome, Pulse, Reason, Verdict, Visit};
 
 impl State {
@@ -151,6 +152,7 @@ impl State {
         Ok(())
     }
 
+    #[inline(always)]
     fn fold_link(
         &mut self,
         link: &Link<'_>,
@@ -239,8 +241,9 @@ impl State {
     }
 
     /// Not asked for a link to a URL in RAM, which are most, unless it moves in its queue.
+    #[inline(always)]
     pub(super) fn host_of<'u>(&mut self, url: &'u str) -> Host<'u> {
-        let name = host_name(url);
+        let name = politeness_key(url);
         if self.last_host.0 != name {
             self.last_host.0.clear();
             self.last_host.0.push_str(name);
