@@ -21,6 +21,7 @@ use portolan_registry::{Due, LastCheck, UrlRecord};
 use crate::admission::{Admission, Page};
 use crate::answered::{Answered, VisitRecords};
 use crate::generations::Generations;
+use crate::keep::{Lastmods, Signal};
 use crate::links::{PageLinks, RawLinks};
 use crate::mapper::NameDrop;
 use crate::metrics::Stage;
@@ -42,6 +43,8 @@ pub(crate) struct Workbench {
     names: NameDrop,
     builder: RecordBuilder,
     heads: Generations<DocId, ()>,
+    /// What the sitemap that was read last says of when pages changed.
+    lastmods: Lastmods,
 }
 
 /// An answer on its way to becoming a visit.
@@ -101,6 +104,7 @@ impl Workbench {
             names,
             builder,
             heads: Generations::with_bound(HEADS_REMEMBERED),
+            lastmods: Lastmods::wanted(shared.keeper.is_some()),
         }
     }
 
@@ -310,6 +314,13 @@ impl Workbench {
         (links, facts.texts)
     }
 
+    /// What the sitemap that was processed last says of when pages changed.
+    pub(crate) fn take_lastmods(&mut self, shared: &Shared, base: &CanonicalUrl) -> Vec<Signal> {
+        let admission = &self.admission;
+        self.lastmods
+            .take(&shared.ids, |loc| admission.resolve(base, loc))
+    }
+
     /// What is to be crawled of the links that were found on a page while it is still coming. `told`: what the links are
     /// relative to, what the page is encoded in, and whether it asks not to follow them.
     pub(crate) fn early_links(
@@ -472,7 +483,8 @@ impl Workbench {
             head: unread.head,
             body,
         };
-        modules.read(&mut self.raw, &document, reports)
+        let (raw, lastmods) = (&mut self.raw, &mut self.lastmods);
+        modules.read(raw, lastmods, &document, reports)
     }
 
     fn redirect(

@@ -20,6 +20,7 @@ use crate::division::Division;
 use crate::early::EARLY_PLACES;
 use crate::error::CrawlError;
 use crate::gate::Gate;
+use crate::keep::NoteBox;
 use crate::metrics::Metrics;
 use crate::modules::{Extensions, Modules};
 use crate::named::Named;
@@ -86,6 +87,8 @@ pub(crate) struct Shared {
     pub(crate) judged_before: (u64, u64),
     /// When this run opened the registry; tells it from other runs.
     pub(crate) run_ms: u64,
+    /// Where the keeper hears what becomes of URLs, if pages are kept fresh.
+    pub(crate) keeper: Option<NoteBox>,
     pub(crate) failure: Mutex<Option<CrawlError>>,
 }
 
@@ -146,6 +149,7 @@ impl Shared {
             session_begun_ms: 0,
             judged_before: (0, 0),
             run_ms: 0,
+            keeper: None,
             failure: Mutex::new(None),
             settings,
             clock,
@@ -186,6 +190,7 @@ impl Shared {
             Arc::clone(&self.ranker),
             self.ids,
         )
+        .putting_off(self.keeper.is_some())
     }
 
     /// By which pauses go.

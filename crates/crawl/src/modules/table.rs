@@ -19,6 +19,7 @@ use super::runner::Runner;
 use super::said::{self, Said};
 use crate::body_watch::is_wanted;
 use crate::error::CrawlError;
+use crate::keep::Lastmods;
 use crate::links::RawLinks;
 use crate::settings::{Settings, is_name};
 
@@ -186,6 +187,7 @@ impl Modules {
     pub(crate) fn read(
         &self,
         raw: &mut RawLinks,
+        lastmods: &mut Lastmods,
         document: &Document<'_>,
         reports: Reports,
     ) -> Learned {
@@ -195,6 +197,7 @@ impl Modules {
             tell(&mut Findings {
                 by: &self.rows[row].name,
                 raw,
+                lastmods,
                 learned: &mut learned,
                 hashes: self.hashes,
             });

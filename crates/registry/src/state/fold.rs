@@ -69,6 +69,9 @@ impl State {
                 begun_ms,
                 urls,
             } => self.fold_session(*number, *begun_ms, urls, keeper),
+            Entry::Refresh { docs } => docs
+                .iter()
+                .try_for_each(|doc| self.fold_refresh(*doc, keeper)),
         }
     }
 
@@ -311,9 +314,12 @@ impl State {
                         self.raise(op, record, keeper)?;
                     }
                     (UrlState::Excluded, Verdict::Exclude(reason))
-                        if slot.reason() == Reason::NoFollow as u8 =>
+                        if slot.reason() == Reason::NoFollow as u8
+                            || (reason == Reason::WaitsForItsShare
+                                && slot.record().is_liftable()) =>
                     {
-                        // A link without the mark: from now on the URL is kept out by something else.
+                        // A link without the mark, or one that would lift the exclusion but for its share: from now on the
+                        // URL is kept out by something else.
                         let before = slot.record();
                         slot.put(&Record {
                             reason: reason as u8,
@@ -365,6 +371,10 @@ impl State {
                 let before = slot.record();
                 self.renew(op, before, was, from, keeper)?;
             }
+            Act::Refresh => {
+                let before = slot.record();
+                self.refresh(op, before, keeper)?;
+            }
         }
         Ok(true)
     }
@@ -372,7 +382,7 @@ impl State {
     /// A URL that was not known.
     fn admit(&mut self, op: &Op<'_>, keeper: &mut impl Keeper) -> Result<()> {
         let is_old = match op.act {
-            Act::Again | Act::Renew { .. } => true,
+            Act::Again | Act::Renew { .. } | Act::Refresh => true,
             Act::Judge { .. } => op.finding.from.is_none(),
             Act::Observe { .. } | Act::Announce { .. } | Act::Visit { .. } => false,
         };
@@ -403,7 +413,7 @@ impl State {
                 self.sieve.insert_new(op.doc, &record);
                 self.settle_visit(op, host, None, record, keeper)
             }
-            Act::Again | Act::Renew { .. } => Ok(()),
+            Act::Again | Act::Renew { .. } | Act::Refresh => Ok(()),
         }
     }
 
