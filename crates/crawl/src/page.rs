@@ -458,7 +458,7 @@ impl Workbench {
         let (mime, body) = if asked_as_sitemap && is_gzip(unread.body) {
             // sitemap.xml.gz is a gzip file, whatever the Content-Encoding; its Content-Type speaks of
             // the wrapping.
-            let most = settings.http.max_decoded_bytes as u64;
+            let most = settings.http.max_decoded_bytes;
             inflated = Decoder::decode_body("gzip", unread.body, most).0;
             (None, &inflated[..])
         } else {
@@ -644,8 +644,8 @@ pub(crate) fn show(shared: &Shared, url: &CanonicalUrl, shown: Shown<'_>, visit:
 
 /// The body as a reader sees it, cut at `max_bytes`. A broken stream gives what came before the
 /// break.
-pub(crate) fn decode_body(response: &Response, max_bytes: usize) -> Cow<'_, [u8]> {
-    Decoder::decode_answer(&response.head, &response.body, max_bytes as u64).0
+pub(crate) fn decode_body(response: &Response, max_bytes: u64) -> Cow<'_, [u8]> {
+    Decoder::decode_answer(&response.head, &response.body, max_bytes).0
 }
 
 pub(crate) fn visit_of(
