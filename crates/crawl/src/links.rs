@@ -7,7 +7,6 @@ use portolan_model::{DocId, Link, LinkBatch, LinkKind, PartitionId, Verdict};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::admission::Admitted;
-use crate::keep::Lastmods;
 
 /// Room made beforehand for a packed link, and for the links of a page to one other partition.
 const USUAL_URL_BYTES: usize = 56;
@@ -27,8 +26,6 @@ pub(crate) struct RawLinks {
     max_links: usize,
     /// Links beyond `max_links`.
     left_out: u32,
-    /// What a sitemap says of when pages changed.
-    pub(crate) lastmods: Lastmods,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -40,14 +37,6 @@ struct Span {
 }
 
 impl RawLinks {
-    /// Where wanted, what sitemaps say of when pages changed is kept, too.
-    pub(crate) fn with_lastmods(wanted: bool) -> Self {
-        Self {
-            lastmods: Lastmods::wanted(wanted),
-            ..Self::default()
-        }
-    }
-
     /// For another document, of which at most `max_links` links are taken.
     pub(crate) fn clear(&mut self, max_links: usize) {
         self.text.clear();

@@ -152,9 +152,9 @@ impl Web {
         let mut scratch = std::mem::take(&mut answer.scratch);
         self.write_body(host, page, &mut scratch, &mut answer.body);
         version.write(&mut answer.body);
+        self.write_part(host, page, &mut answer.body);
         self.write_news(host, page, version, &mut answer.body);
         let is_fickle = self.write_fickle(host, page, &mut answer.body);
-        self.write_part(host, page, &mut answer.body);
         answer.scratch = scratch;
         answer.oddity = self.oddity(host, page);
         self.write_type(host, page, answer);

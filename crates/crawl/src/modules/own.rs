@@ -60,7 +60,7 @@ impl Module for Sitemaps {
                 false => LinkKind::SitemapPage,
             };
             findings.push(entry.loc, kind);
-            findings.raw.lastmods.push(entry.loc, entry.lastmod);
+            findings.lastmods.push(entry.loc, entry.lastmod);
         });
     }
 }

@@ -28,8 +28,8 @@ impl Settings {
         self.check_texts()?;
         self.check_patterns()?;
         self.check_access()?;
-        self.check_freshness()?;
         self.check_modules()?;
+        self.check_freshness()?;
         if !self.frontier.order.is_for_crawls() {
             return wrong(
                 "frontier.order",
