@@ -2,7 +2,7 @@
 //! before this run and become due again through their partitions' logs, beside the crawl.
 
 use portolan_model::{PartitionId, Reason};
-use portolan_registry::{Entry, Snapshot, State, UrlRecord};
+use portolan_registry::{Entry, Snapshot, UrlRecord, UrlState};
 
 use crate::error::CrawlError;
 use crate::judging::{Hand, Judge};
@@ -42,8 +42,8 @@ impl Retry {
 
     fn wants(&self, url: &UrlRecord) -> bool {
         match (url.state, url.reason) {
-            (State::Failed, _) if self.reasons.is_empty() => true,
-            (State::Failed | State::Excluded, Some(reason)) => self.reasons.contains(&reason),
+            (UrlState::Failed, _) if self.reasons.is_empty() => true,
+            (UrlState::Failed | UrlState::Excluded, Some(reason)) => self.reasons.contains(&reason),
             _ => false,
         }
     }
@@ -70,7 +70,7 @@ impl Retry {
                 hand.over(partition, Entry::Again { urls });
             }
         };
-        for url in snapshot.scattered(&[State::Failed, State::Excluded]) {
+        for url in snapshot.scattered(&[UrlState::Failed, UrlState::Excluded]) {
             let url = url?;
             if hand.shared.budget.is_stopping() {
                 break;

@@ -8,7 +8,8 @@
 //! # Layout
 //!
 //! - `log`: entries, the journal's frames and segments, commits, forwards between partitions.
-//! - `partition`: the fold, turns for whoever crawls, upkeep of what is on disk.
+//! - `state`: what a partition knows, the fold of its log. `partition`: a state with turns for whoever crawls, and with
+//!   the upkeep of what is on disk.
 //! - `sieve`, `recent`, `record`, `texts`: known URLs. `frontier`: sub-queues of hosts. `hosts`: what is
 //!   remembered of hosts, and which is due when.
 //! - `files`: append-only files and immutable sorted tables, which everything above is kept in;
@@ -60,6 +61,7 @@ mod sessions;
 mod settings;
 mod sieve;
 mod snapshot;
+mod state;
 mod stats;
 mod texts;
 mod wire;
@@ -70,10 +72,11 @@ pub use hosts::{HostCounts, HostState};
 pub use log::{
     Arrival, Ask, Delivery, Entry, Heard, Inbox, Journal, Origin, Received, Renewed, Was,
 };
-pub use partition::{Backlog, Due, LastCheck, Partition, Rest, Turn};
-pub use record::State;
+pub use partition::{Backlog, Due, Partition, Rest, Turn};
+pub use record::UrlState;
 pub use registry::{Opened, Registry};
 pub use sessions::SessionStats;
 pub use settings::RegistrySettings;
 pub use snapshot::{QueuePosition, Snapshot, UrlFilter, UrlRecord};
+pub use state::LastCheck;
 pub use stats::Stats;

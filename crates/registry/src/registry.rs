@@ -10,6 +10,7 @@ use crate::meta::{Meta, settle_meta};
 use crate::partition::{AfterCrash, Opening, Partition};
 use crate::replay::replay;
 use crate::settings::{Limits, RegistrySettings};
+use crate::state::StateOpening;
 use crate::stats::Stats;
 use portolan_model::PartitionId;
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -93,13 +94,17 @@ impl Registry {
             false => Mergers::start(settings.partitions, Some(lock.clone())).at(dir)?,
         };
         let open = |id: u16, manifest: Manifest| {
+            let home = partition_dir(dir, id);
+            sweep(&home, &manifest)?;
             let opening = Opening {
-                id: PartitionId(id),
-                dir: partition_dir(dir, id),
-                limits: Limits::of(settings),
-                order: settings.order,
-                ids: settings.ids,
-                read_only: false,
+                state: StateOpening {
+                    id: PartitionId(id),
+                    dir: home,
+                    limits: Limits::of(settings),
+                    order: settings.order,
+                    ids: settings.ids,
+                    writers: Some(mergers.clone()),
+                },
                 opened_ms: now_ms,
                 crash: after_crash.then_some(AfterCrash {
                     unknown_delay_ms: settings.unknown_delay_ms,
@@ -108,7 +113,6 @@ impl Registry {
                 durable: durables[&PartitionId(id)].clone(),
                 mergers: mergers.clone(),
             };
-            sweep(&opening.dir, &manifest)?;
             Partition::open(opening, manifest)
         };
         let reader = JournalReader::open(&journal_dir, &checkpointed)?;
@@ -135,7 +139,7 @@ impl Registry {
             partition.join_all_inline()?;
         }
         let mut stats = Stats::default();
-        opened.iter().for_each(|p| stats.add(&p.stats));
+        opened.iter().for_each(|p| stats.add(p.stats()));
         Ok(Opened {
             opened_ms,
             archive_files: stats.archive_files,

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use portolan_crawl::report::thousands;
-use portolan_partition::{CHECKPOINTS, Chart, Order, Orders, draw_seeds, replay_orders};
+use portolan_graph::{CHECKPOINTS, Chart, Order, Orders, draw_seeds, replay_orders};
 
 use super::graph_input::{aligned, directory, draw, read};
 use super::inspect;

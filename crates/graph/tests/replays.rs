@@ -2,7 +2,7 @@
 
 mod small;
 
-use portolan_partition::{
+use portolan_graph::{
     Mode, ModeResult, ModeSettings, Order, SyntheticSpec, WebGraph, draw_seeds,
     draw_seeds_of_parts, replay_modes, replay_orders,
 };
