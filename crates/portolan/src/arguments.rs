@@ -56,6 +56,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Warc(WarcCommand),
     Check(CheckArguments),
+    #[command(subcommand)]
+    Fleet(crate::arguments_fleet_commands::FleetCommand),
     Augment(crate::arguments_augment::AugmentArguments),
     Config(ConfigArguments),
     Simulate(crate::arguments_simulate::SimulateArguments),
