@@ -3,6 +3,7 @@
 
 use crate::error::{RegistryError, Result};
 use crate::files::{AppendFile, Merged, read_piece};
+use crate::held::read_held;
 use crate::hosts::HostState;
 use crate::log::{Durable, JournalReader, Positions};
 use crate::manifest::Manifest;
@@ -80,7 +81,10 @@ impl Snapshot {
     pub fn open(dir: &Path, ids: Identities) -> Result<Self> {
         let meta = Meta::of(dir, ids)?;
         let mergers = start_mergers(dir)?;
-        let all: Vec<u16> = (0..meta.partitions).collect();
+        let all: Vec<u16> = match read_held(&journal_dir(dir))? {
+            Some(held) => held.iter().map(|id| id.0).collect(),
+            None => (0..meta.partitions).collect(),
+        };
         let partitions = open_partitions(dir, &all, (meta, ids), &mergers)?;
         Ok(Self { partitions, ids })
     }
@@ -335,6 +339,7 @@ fn as_of_checkpoint(
         keep_back_off: true,
         durable: Arc::new(Durable::new(0, Arc::default())),
         mergers: mergers.clone(),
+        in_fleet: false,
     };
     Partition::open(opening, manifest)
 }

@@ -17,7 +17,7 @@ use crate::error::{RegistryError, Result};
 use crate::files::{AppendFile, read_piece};
 use crate::frontier::Frontier;
 use crate::hosts::{HostQueue, HostState, HostTable};
-use crate::log::{Durable, Entry, Heard, MAX_PAYLOAD_BYTES};
+use crate::log::{Durable, Entry, Exchanged, Heard, MAX_PAYLOAD_BYTES, Streams};
 use crate::manifest::Manifest;
 use crate::merger::Mergers;
 use crate::recent::MAX_NUMBER;
@@ -51,6 +51,9 @@ pub struct Partition {
     arrivals: u64,
     /// How far it has heard the others.
     heard: Heard,
+    /// What it has sent to the others, where it is one of a fleet.
+    exchanged: Exchanged,
+    in_fleet: bool,
     /// The session that has begun; the first is 1.
     session: u32,
     /// Visits of the session are recorded from here on.
@@ -119,6 +122,7 @@ pub(crate) struct Opening {
     pub(crate) keep_back_off: bool,
     pub(crate) durable: Arc<Durable>,
     pub(crate) mergers: Mergers,
+    pub(crate) in_fleet: bool,
 }
 
 impl Partition {
@@ -136,6 +140,7 @@ impl Partition {
             keep_back_off,
             durable,
             mergers,
+            in_fleet,
         } = opening;
         let writers = (!read_only).then_some(&mergers);
         let file = |name: &str, length| AppendFile::open(dir.join(name), length, writers.cloned());
@@ -148,6 +153,8 @@ impl Partition {
             applied: manifest.seq,
             arrivals: manifest.arrivals,
             heard: manifest.heard,
+            exchanged: manifest.exchanged.unwrap_or_default(),
+            in_fleet,
             session: manifest.session.max(1),
             session_from: manifest.session_from,
             stats: manifest.stats,
@@ -318,8 +325,22 @@ impl Partition {
         self.opened_ms = opened_ms;
     }
 
-    pub(crate) fn heard(&self) -> &Heard {
-        &self.heard
+    /// What the exchange needs to know of it.
+    pub(crate) fn streams(&self) -> Streams {
+        Streams {
+            id: self.id,
+            heard: self.heard.clone(),
+            sent: self.exchanged.clone(),
+        }
+    }
+
+    pub(crate) fn durable(&self) -> Arc<Durable> {
+        self.upkeep.durable.clone()
+    }
+
+    /// In a fleet: what it has sent, and how many forwards it has heard.
+    pub fn exchanged(&self) -> &Exchanged {
+        &self.exchanged
     }
 
     /// All links of a kind that makes a seed, in order, repeats included.

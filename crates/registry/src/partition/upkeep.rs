@@ -28,7 +28,7 @@ const TABLES_AT_REST: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct Upkeep {
-    durable: Arc<Durable>,
+    pub(super) durable: Arc<Durable>,
     pub(super) mergers: Mergers,
     pub(super) next_file: u64,
     /// Log folded since the last freeze.
@@ -421,6 +421,7 @@ impl Partition {
             session: self.session,
             session_from: self.session_from,
             stats: self.stats.clone(),
+            exchanged: self.in_fleet.then(|| self.exchanged.clone()),
             ..Manifest::default()
         });
         self.upkeep.log_bytes = 0;

@@ -153,6 +153,7 @@ impl ModelPartition {
                 self.session = self.session.max(*number);
                 urls.iter().for_each(|renewed| self.fold_renewed(renewed));
             }
+            Entry::Sent { .. } => panic!("there is no fleet"),
         }
     }
 
