@@ -12,6 +12,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("archive", &["model"]),
     ("partition", &["model", "registry"]),
     ("freshness", &["model"]),
+    ("fleet", &["model"]),
     ("simweb", &[]),
     (
         "crawl",
@@ -22,6 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "registry",
             "archive",
             "partition",
+            "fleet",
         ],
     ),
     ("simulate", &["model", "net", "registry", "crawl", "simweb"]),
@@ -36,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "simweb",
             "simulate",
             "freshness",
+            "fleet",
             "crawl",
         ],
     ),
