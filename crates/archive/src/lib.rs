@@ -82,4 +82,4 @@ pub use settings::{
     ArchiveSettings, Compression, DurableEnd, FILES_A_NODE, MAX_NODE_NUMBER, file_prefix,
 };
 pub use verify::{Captured, Finding, Report, verify, verify_for_index};
-pub use writer::{Finished, WarcWriter, check_node, check_prefix};
+pub use writer::{Finished, WarcWriter, check_node, check_prefix, numbered_warcs};

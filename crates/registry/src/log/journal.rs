@@ -211,7 +211,16 @@ impl Journal {
     /// In a fleet: did forwards find no room at this partition since the last call? They are to be read again from its
     /// last cursor that was committed.
     pub fn has_dropped(&mut self, partition: PartitionId) -> bool {
-        self.exchange.take_dropped(partition)
+        let dropped = self.exchange.take_dropped(partition);
+        if dropped {
+            self.cursors.remove(&partition);
+        }
+        dropped
+    }
+
+    /// In a fleet: has everything that came for this partition become entries of it?
+    pub fn has_heard_all(&self, partition: PartitionId) -> bool {
+        self.exchange.has_heard_all(partition)
     }
 
     /// In a fleet: does the registry hold this partition?

@@ -91,6 +91,11 @@ impl Settler {
         }
     }
 
+    /// The journal's last frame.
+    pub fn committed(&self) -> u64 {
+        locked(&self.outgoing.committed).frame
+    }
+
     /// How far a partition is settled.
     pub fn settled(&self, partition: PartitionId) -> u64 {
         let durables = locked(&self.outgoing.durables);

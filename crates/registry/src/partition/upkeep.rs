@@ -204,6 +204,18 @@ impl Partition {
         self.finish_work()
     }
 
+    /// The partition goes to another registry, which has all of it: its files are deleted here, once nobody writes any more.
+    pub fn delete(mut self) -> Result<()> {
+        self.finish_work()?;
+        self.finish_merge()?;
+        for file in self.growing_files() {
+            if let Some(unsynced) = file.start_sync()? {
+                unsynced.sync()?;
+            }
+        }
+        fs::remove_dir_all(&self.dir).at(&self.dir)
+    }
+
     /// Waits for a merge under way, for who counts what it costs.
     pub fn finish_merge(&mut self) -> Result<()> {
         self.finish_join()?;
