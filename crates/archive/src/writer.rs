@@ -27,7 +27,7 @@ pub struct WarcWriter {
 
 /// What `finish` leaves behind.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Finished {
+pub struct ClosedArchive {
     /// The merged index of all files.
     pub index: PathBuf,
     /// Lines in it: responses and revisits.
@@ -146,7 +146,7 @@ impl WarcWriter {
     }
 
     /// Closes the open file and writes the merged index.
-    pub fn finish(mut self) -> Result<Finished, ArchiveError> {
+    pub fn finish(mut self) -> Result<ClosedArchive, ArchiveError> {
         self.close_file()?;
         let warcs = self.places.warcs()?;
         let inputs: Vec<PathBuf> = warcs
@@ -161,7 +161,7 @@ impl WarcWriter {
                 .map_err(ArchiveError::io("look at", &path))?
                 .len();
         }
-        Ok(Finished {
+        Ok(ClosedArchive {
             index: self.places.merged,
             entries,
             files: inputs.len(),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portolan_archive::ArchiveSettings;
+use portolan_graph::RankTable;
 use portolan_model::{CanonicalUrl, Clock, Identities, Order, Ranker};
 use portolan_net::{
     Connector, DnsResolver, Guard, HttpSettings, Mapping, MappingSettings, Network, Proxies,
     ProxyError, ResolveRule, Resolver, StaticResolver, SystemResolver,
 };
-use portolan_partition::RankTable;
 use portolan_registry::RegistrySettings;
 
 use crate::directory::RANKS_FILE;

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use portolan_graph::Claim;
 use portolan_model::PartitionId;
-use portolan_partition::Claim;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::directory::no_links;

@@ -18,7 +18,7 @@ use portolan_model::PartitionId;
 use portolan_registry::{Delivery, Entry, Journal};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use crate::answered::Record;
+use crate::answered::VisitRecords;
 use crate::error::CrawlError;
 use crate::metrics::Stage;
 use crate::shared::{Shared, UNFOLDED_KIB, kib};
@@ -35,7 +35,7 @@ const COMMITTED_BYTES: u64 = 4 << 20;
 pub(crate) struct Finished {
     pub(crate) partition: PartitionId,
     pub(crate) entry: Entry,
-    pub(crate) record: Option<Record>,
+    pub(crate) record: Option<VisitRecords>,
     /// Room in the buffers between workers and archivist, given back once the record is written.
     pub(crate) room: Option<OwnedSemaphorePermit>,
 }

@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use portolan_graph::{DSets, PartVector, Unit, Unlisted, VectorPartitioner};
 use portolan_model::{FixedSiteHash, PartitionId, Partitioner, UrlKey};
-use portolan_partition::{DSets, PartVector, Unit, Unlisted, VectorPartitioner};
 
 use crate::assembly;
 use crate::claims::{self, ClaimFile};

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use portolan_model::{CanonicalUrl, DocId, Identities, LinkBatch, LinkKind, PartitionId, Verdict};
-use portolan_registry::{Entry, Snapshot, State};
+use portolan_registry::{Entry, Snapshot, UrlState};
 use tokio::runtime::Runtime;
 
 use crate::admission::Admission;
@@ -196,7 +196,7 @@ fn judge_partition(
     let shared = hand.shared;
     let metrics = &shared.metrics;
     let mut links = LinkBatch::new(None);
-    for url in snapshot.scattered(&[State::Due, State::Excluded]) {
+    for url in snapshot.scattered(&[UrlState::Due, UrlState::Excluded]) {
         let url = url?;
         if shared.budget.is_stopping() {
             return Ok(());
@@ -208,8 +208,8 @@ fn judge_partition(
         metrics.add(&metrics.judged, 1);
         if let Some(link) = judge.judge(&shared.scope(), &url, visit.as_ref()) {
             match (url.state, link.verdict) {
-                (State::Excluded, Verdict::Crawl { .. }) => metrics.add(&metrics.judged_due, 1),
-                (State::Due, Verdict::Exclude(_)) => metrics.add(&metrics.judged_out, 1),
+                (UrlState::Excluded, Verdict::Crawl { .. }) => metrics.add(&metrics.judged_due, 1),
+                (UrlState::Due, Verdict::Exclude(_)) => metrics.add(&metrics.judged_out, 1),
                 _ => {}
             }
             links.push_known(url.doc, link);

@@ -2,7 +2,7 @@
 //! before this run and become due again through their partitions' logs, beside the crawl.
 
 use portolan_model::{PartitionId, Reason};
-use portolan_registry::{Entry, Snapshot, State, UrlRecord};
+use portolan_registry::{Entry, Snapshot, UrlRecord, UrlState};
 
 use crate::error::CrawlError;
 use crate::judging::{Hand, Judge};
@@ -21,20 +21,22 @@ impl Retry {
     /// From reasons' names; none is all that failed. An unknown one is told in one sentence.
     pub fn named<'a>(names: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         // Other settings change those, no retry.
-        let is_liftable = |reason: &Reason| !reason.is_access_condition();
+        let may_be_retried = |reason: &Reason| !reason.is_liftable();
         let reasons = names
             .map(|name| {
-                Reason::from_name(name).filter(is_liftable).ok_or_else(|| {
-                    let all: Vec<&str> = Reason::ALL
-                        .iter()
-                        .filter(|reason| is_liftable(reason))
-                        .map(|reason| reason.name())
-                        .collect();
-                    format!(
-                        "'{name}' is no reason to ask again for; there are {}",
-                        all.join(", ")
-                    )
-                })
+                Reason::from_name(name)
+                    .filter(may_be_retried)
+                    .ok_or_else(|| {
+                        let all: Vec<&str> = Reason::ALL
+                            .iter()
+                            .filter(|reason| may_be_retried(reason))
+                            .map(|reason| reason.name())
+                            .collect();
+                        format!(
+                            "'{name}' is no reason to ask again for; there are {}",
+                            all.join(", ")
+                        )
+                    })
             })
             .collect::<Result<_, _>>()?;
         Ok(Self { reasons })
@@ -42,8 +44,8 @@ impl Retry {
 
     fn wants(&self, url: &UrlRecord) -> bool {
         match (url.state, url.reason) {
-            (State::Failed, _) if self.reasons.is_empty() => true,
-            (State::Failed | State::Excluded, Some(reason)) => self.reasons.contains(&reason),
+            (UrlState::Failed, _) if self.reasons.is_empty() => true,
+            (UrlState::Failed | UrlState::Excluded, Some(reason)) => self.reasons.contains(&reason),
             _ => false,
         }
     }
@@ -70,7 +72,7 @@ impl Retry {
                 hand.over(partition, Entry::Again { urls });
             }
         };
-        for url in snapshot.scattered(&[State::Failed, State::Excluded]) {
+        for url in snapshot.scattered(&[UrlState::Failed, UrlState::Excluded]) {
             let url = url?;
             if hand.shared.budget.is_stopping() {
                 break;

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use portolan_model::PartitionId;
-use portolan_registry::{Entry, Partition, Renewed, Snapshot, State, UrlRecord, Was};
+use portolan_registry::{Entry, Partition, Renewed, Snapshot, UrlRecord, UrlState, Was};
 
 use crate::crawl::REGISTRY_DIR;
 use crate::directory;
@@ -127,7 +127,7 @@ impl Beginning {
     ) -> Result<(), CrawlError> {
         let shared = hand.shared;
         let mut together = Vec::new();
-        for url in snapshot.scattered(&[State::Visited, State::Failed, State::Excluded]) {
+        for url in snapshot.scattered(&[UrlState::Visited, UrlState::Failed, UrlState::Excluded]) {
             let url = url?;
             if shared.budget.is_stopping() {
                 return Ok(());
@@ -166,10 +166,7 @@ impl Beginning {
 
 /// What settings keep out, only settings let in; all else may be another thing by now.
 fn may_have_changed(url: &UrlRecord) -> bool {
-    url.state != State::Excluded
-        || url
-            .reason
-            .is_some_and(|reason| !reason.is_access_condition())
+    url.state != UrlState::Excluded || url.reason.is_some_and(|reason| !reason.is_liftable())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use portolan_archive::Finished as ClosedArchive;
+use portolan_archive::ClosedArchive;
 use portolan_model::Reason;
 use portolan_registry::{Partition, Stats};
 use tokio::time::Instant;

@@ -7,8 +7,8 @@ use harness::{
     QUICK, Ran, Site, ask, finish, number, portolan, run, signal, start, text, wait_until,
 };
 use portolan_crawl::Crawl;
+use portolan_graph::{PartVector, Unlisted, VectorPartitioner};
 use portolan_model::{PartitionId, Partitioner, UrlKey};
-use portolan_partition::{PartVector, Unlisted, VectorPartitioner};
 use portolan_simweb::{TruthQuery, WebSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

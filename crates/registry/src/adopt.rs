@@ -79,7 +79,7 @@ impl Adoption {
         for item in chunk.entries_of(id, known) {
             let (seq, entry) = item?;
             self.partition.apply(seq, &entry)?;
-            self.partition.tend_replay()?;
+            self.partition.tend(false)?;
         }
         chunk.forwards(|source| (source == id).then_some(known))
     }

@@ -248,7 +248,7 @@ fn read_journal(
         }
     }
     let end = journal.end();
-    end.refuse_if_cut(dir, &known)?;
+    end.refuse_if_short(dir, &known)?;
     Ok(end.torn_bytes)
 }
 

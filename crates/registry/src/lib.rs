@@ -8,7 +8,8 @@
 //! # Layout
 //!
 //! - `log`: entries, the journal's frames and segments, commits, forwards between partitions.
-//! - `partition`: the fold, turns for whoever crawls, upkeep of what is on disk.
+//! - `state`: what a partition knows, the fold of its log. `partition`: a state with turns for whoever crawls, and with
+//!   the upkeep of what is on disk.
 //! - `sieve`, `recent`, `record`, `texts`: known URLs. `frontier`: sub-queues of hosts. `hosts`: what is
 //!   remembered of hosts, and which is due when.
 //! - `files`: append-only files and immutable sorted tables, which everything above is kept in;
@@ -35,7 +36,7 @@
 //! Held in RAM, per partition, with M = `memory_bytes` / `partitions`: recent records (42 % of M) and
 //! a copy of those that are being written (16 %), pending operations and the batch being looked up
 //! (16 %), frontier entries, recent and frozen (16 %), news of hosts, recent and frozen (8 %), windows
-//! and cuts of hosts (3 %), and up to 4 % more for what comes while all that is being written. On
+//! and bookmarks of hosts (3 %), and up to 4 % more for what comes while all that is being written. On
 //! top: 1.3 bytes a known URL for filters, up to M, and twice that for a table that is being merged; 50
 //! bytes for each of `hosts_in_ram` queued hosts; 16 to 24 bytes of sparse index for each 4 KB of table
 //! (0.2 bytes a URL), URLs in flight, and about 2 MB of buffers.
@@ -64,6 +65,7 @@ mod sessions;
 mod settings;
 mod sieve;
 mod snapshot;
+mod state;
 mod stats;
 mod texts;
 mod wire;
@@ -76,10 +78,11 @@ pub use log::{
     Arrival, Ask, Chunk, Delivery, Entry, Exchanged, Exporter, Forward, Forwarded, Heard, Inbox,
     Journal, Origin, Received, Renewed, Settler, Was,
 };
-pub use partition::{Backlog, Due, LastCheck, Partition, Rest, Turn};
-pub use record::State;
+pub use partition::{Backlog, Due, Partition, Rest, Turn};
+pub use record::UrlState;
 pub use registry::{InFleet, Opened, Registry};
 pub use sessions::SessionStats;
 pub use settings::RegistrySettings;
 pub use snapshot::{QueuePosition, Snapshot, UrlFilter, UrlRecord};
+pub use state::LastCheck;
 pub use stats::Stats;

@@ -2,7 +2,7 @@
 //! a record is one cache line away, and writing all of them to a table needs no sorting. Says which
 //! have changed since they were last written; not when that is done.
 
-use crate::record::{Mark, Record, State};
+use crate::record::{Mark, Record, UrlState};
 use portolan_model::Order;
 
 /// RAM of one slot: two in a cache line.
@@ -67,8 +67,8 @@ impl Slot {
         self.doc
     }
 
-    pub(crate) fn state(&self) -> State {
-        State::ALL[usize::from(self.flags & STATE)]
+    pub(crate) fn state(&self) -> UrlState {
+        UrlState::ALL[usize::from(self.flags & STATE)]
     }
 
     /// 0 for none.
@@ -445,7 +445,7 @@ mod tests {
                 Mark::Visit(n / 2)
             },
             count: n as u32,
-            state: State::ALL[n as usize % 4],
+            state: UrlState::ALL[n as usize % 4],
             reason: n as u8,
             priority: n as i8,
             attempts: 7,

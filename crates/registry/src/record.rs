@@ -6,22 +6,27 @@ use portolan_model::{HostId, MAX_CLASS, Order, Outcome, Ranker, Reason};
 /// Where a URL stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum State {
+pub enum UrlState {
     Due = 0,
     Visited = 1,
     Failed = 2,
     Excluded = 3,
 }
 
-impl State {
-    pub const ALL: [State; 4] = [State::Due, State::Visited, State::Failed, State::Excluded];
+impl UrlState {
+    pub const ALL: [UrlState; 4] = [
+        UrlState::Due,
+        UrlState::Visited,
+        UrlState::Failed,
+        UrlState::Excluded,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
-            State::Due => "due",
-            State::Visited => "visited",
-            State::Failed => "failed",
-            State::Excluded => "excluded",
+            UrlState::Due => "due",
+            UrlState::Visited => "visited",
+            UrlState::Failed => "failed",
+            UrlState::Excluded => "excluded",
         }
     }
 }
@@ -34,7 +39,7 @@ pub(crate) struct Record {
     pub(crate) text: u64,
     pub(crate) mark: Mark,
     pub(crate) count: u32,
-    pub(crate) state: State,
+    pub(crate) state: UrlState,
     /// 0 for none.
     pub(crate) reason: u8,
     pub(crate) priority: i8,
@@ -60,7 +65,7 @@ impl Record {
             text,
             mark: Mark::Visit(0),
             count: 0,
-            state: State::Due,
+            state: UrlState::Due,
             reason: 0,
             priority: 0,
             attempts: 0,
@@ -95,7 +100,7 @@ impl Record {
 
     /// It was visited; the visit starts at `at`. `self.state` is what came of it.
     pub(crate) fn set_visit(&mut self, order: Order, at: u64) {
-        if self.state != State::Due || !order.keeps_score() {
+        if self.state != UrlState::Due || !order.keeps_score() {
             self.mark = Mark::Visit(at + 1);
         }
     }
@@ -124,16 +129,16 @@ impl Record {
     /// Would a link that may be crawled make it due?
     pub(crate) fn is_liftable(&self) -> bool {
         let reason = self.reason();
-        self.state == State::Excluded && reason.is_some_and(Reason::is_access_condition)
+        self.state == UrlState::Excluded && reason.is_some_and(Reason::is_liftable)
     }
 
     /// What an outcome makes of it.
-    pub(crate) fn after(outcome: Outcome) -> (State, u8) {
+    pub(crate) fn after(outcome: Outcome) -> (UrlState, u8) {
         match outcome {
-            Outcome::Fetched => (State::Visited, 0),
-            Outcome::Retry(_) => (State::Due, 0),
-            Outcome::Failed(reason) => (State::Failed, reason as u8),
-            Outcome::Excluded(reason) => (State::Excluded, reason as u8),
+            Outcome::Fetched => (UrlState::Visited, 0),
+            Outcome::Retry(_) => (UrlState::Due, 0),
+            Outcome::Failed(reason) => (UrlState::Failed, reason as u8),
+            Outcome::Excluded(reason) => (UrlState::Excluded, reason as u8),
         }
     }
 
@@ -174,7 +179,7 @@ impl Record {
             text: reader.varint()?,
             mark: Mark::Visit(0),
             count: reader.narrow()?,
-            state: State::ALL[(flags & 3) as usize],
+            state: UrlState::ALL[(flags & 3) as usize],
             reason: 0,
             priority: 0,
             attempts: 0,
@@ -257,7 +262,7 @@ mod tests {
             record.set_visit(order, 8);
             let again = if order.keeps_score() { 0 } else { 9 };
             assert_eq!((record.visit(), record.score()), (again, score));
-            record.state = State::Visited;
+            record.state = UrlState::Visited;
             record.set_visit(order, 10);
             record.observe(order, 7, vote);
             assert_eq!((record.visit(), record.score()), (11, 0));
@@ -273,7 +278,7 @@ mod tests {
                 text: 77,
                 mark,
                 count: 300,
-                state: State::Failed,
+                state: UrlState::Failed,
                 reason: 67,
                 priority: -4,
                 attempts: 3,

@@ -14,6 +14,7 @@ use crate::meta::{Meta, settle_meta};
 use crate::partition::{AfterCrash, Opening, Partition};
 use crate::replay::replay;
 use crate::settings::{Limits, RegistrySettings};
+use crate::state::StateOpening;
 use crate::stats::Stats;
 use portolan_model::PartitionId;
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -124,7 +125,7 @@ impl Registry {
         let reader = JournalReader::open(&journal_dir, &checkpointed)?;
         let mut opened = open_all(manifests, open)?;
         let end = replay(&mut opened, reader, &journal_dir)?;
-        end.refuse_if_cut(&journal_dir, &checkpointed)?;
+        end.refuse_if_short(&journal_dir, &checkpointed)?;
         let (torn_log_bytes, archive_end) = (end.torn_bytes, end.archive_end);
         let outgoing = settings
             .shipped_frames
@@ -149,7 +150,7 @@ impl Registry {
             partition.join_all_inline()?;
         }
         let mut stats = Stats::default();
-        opened.iter().for_each(|p| stats.add(&p.stats));
+        opened.iter().for_each(|p| stats.add(p.stats()));
         Ok(Opened {
             opened_ms,
             archive_files: stats.archive_files,
@@ -189,13 +190,18 @@ impl Opener {
         after_crash: bool,
     ) -> Result<Partition> {
         let settings = &self.settings;
+        let home = partition_dir(&self.dir, id.0);
+        sweep(&home, &manifest)?;
         let opening = Opening {
-            id,
-            dir: partition_dir(&self.dir, id.0),
-            limits: Limits::of(settings),
-            order: settings.order,
-            ids: settings.ids,
-            read_only: false,
+            state: StateOpening {
+                id,
+                dir: home,
+                limits: Limits::of(settings),
+                order: settings.order,
+                ids: settings.ids,
+                writers: Some(self.mergers.clone()),
+                in_fleet: settings.shipped_frames.is_some(),
+            },
             opened_ms: now_ms,
             crash: after_crash.then_some(AfterCrash {
                 unknown_delay_ms: settings.unknown_delay_ms,
@@ -203,9 +209,7 @@ impl Opener {
             keep_back_off: after_crash && !settings.retry_now,
             durable,
             mergers: self.mergers.clone(),
-            in_fleet: settings.shipped_frames.is_some(),
         };
-        sweep(&opening.dir, &manifest)?;
         Partition::open(opening, manifest)
     }
 }

@@ -2,7 +2,7 @@
 //! number. Partitions fold side by side, on as many threads as there are processors.
 
 use crate::error::{At, RegistryError, Result};
-use crate::log::{Commit, JournalEnd, JournalReader};
+use crate::log::{Commit, Entry, JournalEnd, JournalReader};
 use crate::partition::Partition;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,24 +63,27 @@ fn fold_all(
     commits: &Receiver<Arc<Commit>>,
 ) -> Result<()> {
     for commit in commits {
-        fold_commit(&commit, group, Partition::tend_replay)?;
+        let known = group.iter().map(|(&id, p)| (id, p.applied())).collect();
+        fold_commit(&commit, &known, |id, seq, entry| {
+            let Some(partition) = group.get_mut(&id) else {
+                return Ok(());
+            };
+            partition.apply(seq, entry)?;
+            partition.tend(false)
+        })?;
     }
     Ok(())
 }
 
-/// Folds what a commit has for these partitions and what they do not know yet.
+/// Has `fold` fold what a commit holds for the partitions in `known`, beyond the last entry that each knows.
 pub(crate) fn fold_commit(
     commit: &Commit,
-    group: &mut BTreeMap<u16, &mut Partition>,
-    afterwards: impl Fn(&mut Partition) -> Result<()>,
+    known: &BTreeMap<u16, u64>,
+    mut fold: impl FnMut(u16, u64, &Entry) -> Result<()>,
 ) -> Result<()> {
-    let known: BTreeMap<u16, u64> = group.iter().map(|(&id, p)| (id, p.applied())).collect();
     for item in commit.entries(|id| known.get(&id.0).copied()) {
         let (id, seq, entry) = item?;
-        if let Some(partition) = group.get_mut(&id.0) {
-            partition.apply(seq, &entry)?;
-            afterwards(partition)?;
-        }
+        fold(id.0, seq, &entry)?;
     }
     Ok(())
 }

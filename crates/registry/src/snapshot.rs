@@ -5,28 +5,26 @@ use crate::error::{RegistryError, Result};
 use crate::files::{AppendFile, Merged, read_piece};
 use crate::held::read_held;
 use crate::hosts::HostState;
-use crate::log::{Durable, JournalReader, Positions};
+use crate::log::{JournalReader, Positions};
 use crate::manifest::Manifest;
-use crate::merger::Mergers;
 use crate::meta::Meta;
-use crate::partition::{Opening, Partition};
-use crate::record::{Record, State, host_tag};
+use crate::record::{Record, UrlState, host_tag};
 use crate::registry::{journal_dir, partition_dir};
 use crate::replay::fold_commit;
 use crate::settings::Limits;
+use crate::state::{Reader, State, StateOpening};
 use crate::stats::Stats;
 use crate::texts::host_name;
 use portolan_model::{DocId, HostId, Identities, LinkKind, PartitionId, Pulse, Reason, Visit};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
-use std::sync::Arc;
 
 /// A crawl that runs may replace files while they are being opened.
 const OPEN_ATTEMPTS: usize = 20;
 
 #[derive(Debug)]
 pub struct Snapshot {
-    partitions: Vec<Partition>,
+    states: Vec<State>,
     ids: Identities,
 }
 
@@ -36,7 +34,7 @@ pub struct UrlRecord {
     pub url: String,
     pub doc: DocId,
     pub host: HostId,
-    pub state: State,
+    pub state: UrlState,
     pub reason: Option<Reason>,
     /// Back-links, and how often it was given as a seed.
     pub count: u32,
@@ -60,7 +58,7 @@ pub struct UrlRecord {
 /// Which URLs to list; `None` is all.
 #[derive(Clone, Debug, Default)]
 pub struct UrlFilter {
-    pub state: Option<State>,
+    pub state: Option<UrlState>,
     pub host: Option<String>,
 }
 
@@ -80,22 +78,20 @@ impl Snapshot {
     /// `dir` is the registry's directory, `ids` what it was made with.
     pub fn open(dir: &Path, ids: Identities) -> Result<Self> {
         let meta = Meta::of(dir, ids)?;
-        let mergers = start_mergers(dir)?;
         let all: Vec<u16> = match read_held(&journal_dir(dir))? {
             Some(held) => held.iter().map(|id| id.0).collect(),
             None => (0..meta.partitions).collect(),
         };
-        let partitions = open_partitions(dir, &all, (meta, ids), &mergers)?;
-        Ok(Self { partitions, ids })
+        let states = open_states(dir, &all, (meta, ids))?;
+        Ok(Self { states, ids })
     }
 
     /// One partition alone, for who reads them one after the other and has no RAM for all of their logs' tails.
     /// It knows nothing of URLs that others have.
     pub fn open_one(dir: &Path, ids: Identities, id: u16) -> Result<Self> {
         let meta = Meta::of(dir, ids)?;
-        let mergers = start_mergers(dir)?;
-        let partitions = open_partitions(dir, &[id], (meta, ids), &mergers)?;
-        Ok(Self { partitions, ids })
+        let states = open_states(dir, &[id], (meta, ids))?;
+        Ok(Self { states, ids })
     }
 
     /// By what documents and hosts are known in it.
@@ -105,8 +101,8 @@ impl Snapshot {
 
     pub fn stats(&self) -> Stats {
         let mut sum = Stats::default();
-        for partition in &self.partitions {
-            sum.add(&partition.stats);
+        for state in &self.states {
+            sum.add(&state.stats);
         }
         sum
     }
@@ -114,8 +110,8 @@ impl Snapshot {
     /// All known URLs that the filter lets through, by partition and document.
     pub fn urls(&self, filter: UrlFilter) -> impl Iterator<Item = Result<UrlRecord>> + '_ {
         let host = filter.host.map(|name| self.ids.host(&name));
-        self.partitions.iter().flat_map(move |partition| {
-            Records::new(partition)
+        self.states.iter().flat_map(move |state| {
+            Records::new(state)
                 .filter(move |item| match item {
                     Ok((_, record)) => {
                         filter.state.is_none_or(|state| state == record.state)
@@ -125,7 +121,7 @@ impl Snapshot {
                 })
                 .map(move |item| {
                     let (doc, record) = item?;
-                    describe(partition, doc, record)
+                    describe(state, doc, record)
                 })
                 .filter(move |item| match item {
                     Ok(url) => host.is_none_or(|host| host == url.host),
@@ -139,23 +135,23 @@ impl Snapshot {
     /// document after the other would have to crowd them into one corner.
     pub fn scattered<'s>(
         &'s self,
-        states: &'s [State],
+        states: &'s [UrlState],
     ) -> impl Iterator<Item = Result<UrlRecord>> + 's {
-        self.partitions.iter().flat_map(move |partition| {
-            let all = (0..STRIPES).map(|stripe| Records::of_stripe(partition, stripe));
+        self.states.iter().flat_map(move |state| {
+            let all = (0..STRIPES).map(|stripe| Records::of_stripe(state, stripe));
             RoundRobin(all.collect())
                 .filter(move |item| match item {
                     Ok((_, record)) => states.contains(&record.state),
                     Err(_) => true,
                 })
-                .map(move |item| item.and_then(|(doc, record)| describe(partition, doc, record)))
+                .map(move |item| item.and_then(|(doc, record)| describe(state, doc, record)))
         })
     }
 
     pub fn find(&self, doc: DocId) -> Result<Option<UrlRecord>> {
-        for partition in &self.partitions {
-            if let Some(record) = partition.sieve.peek(doc.0)? {
-                return describe(partition, doc.0, record).map(Some);
+        for state in &self.states {
+            if let Some(record) = state.sieve.peek(doc.0)? {
+                return describe(state, doc.0, record).map(Some);
             }
         }
         Ok(None)
@@ -170,44 +166,44 @@ impl Snapshot {
         let Some(offset) = url.visit.checked_sub(1) else {
             return Ok(None);
         };
-        let owner = |partition: &&Partition| partition.id().0 == url.partition;
-        let Some(partition) = self.partitions.iter().find(owner) else {
+        let owner = |state: &&State| state.id.0 == url.partition;
+        let Some(state) = self.states.iter().find(owner) else {
             return Ok(None);
         };
-        partition.visit_at(offset).map(Some)
+        state.visit_at(offset).map(Some)
     }
 
     /// The last check before this visit of a URL; `None` if it was the first.
     pub fn check_before(&self, url: &UrlRecord, visit: &Visit) -> Result<Option<Visit>> {
-        let owner = |partition: &&Partition| partition.id().0 == url.partition;
+        let owner = |state: &&State| state.id.0 == url.partition;
         match (
             visit.history.before.checked_sub(1),
-            self.partitions.iter().find(owner),
+            self.states.iter().find(owner),
         ) {
-            (Some(offset), Some(partition)) => partition.visit_at(offset).map(Some),
+            (Some(offset), Some(state)) => state.visit_at(offset).map(Some),
             _ => Ok(None),
         }
     }
 
     /// The session that has begun; the first is 1.
     pub fn session(&self) -> u32 {
-        self.partitions
+        self.states
             .iter()
-            .map(Partition::session)
+            .map(|state| state.session)
             .max()
             .unwrap_or(1)
     }
 
     /// The place of a due URL in its host's queue; `None` if it is not due.
     pub fn queue_position(&self, doc: DocId) -> Result<Option<QueuePosition>> {
-        for partition in &self.partitions {
-            let Some(record) = partition.sieve.peek(doc.0)? else {
+        for state in &self.states {
+            let Some(record) = state.sieve.peek(doc.0)? else {
                 continue;
             };
-            let (url, _) = partition.texts.read(record.text, doc.0)?;
+            let (url, _) = state.texts.read(record.text, doc.0)?;
             let host = self.ids.host(host_name(&url)).0;
-            let queue = queue_of(partition, host)?;
-            let host = partition.hosts.load(host)?;
+            let queue = queue_of(state, host)?;
+            let host = state.hosts.load(host)?;
             let pulse = host.and_then(|host| host.pulse).unwrap_or_default();
             return Ok(queue
                 .iter()
@@ -225,8 +221,8 @@ impl Snapshot {
     /// A host's due URLs, next first.
     pub fn queue(&self, host: HostId) -> Result<Vec<DocId>> {
         let mut queue = Vec::new();
-        for partition in &self.partitions {
-            queue.extend(queue_of(partition, host.0)?);
+        for state in &self.states {
+            queue.extend(queue_of(state, host.0)?);
         }
         Ok(queue)
     }
@@ -234,14 +230,14 @@ impl Snapshot {
     /// The link graph: each page with links, in the order in which they were found. Where there were several sessions,
     /// a page has the links that it had at its last check.
     pub fn links(&self) -> impl Iterator<Item = Result<(DocId, Vec<DocId>)>> + '_ {
-        self.partitions.iter().flat_map(|partition| {
+        self.states.iter().flat_map(|state| {
             let all = Graph {
-                file: &partition.graph,
+                file: &state.graph,
                 offset: 0,
             };
             all.filter_map(move |item| {
                 let holds = item.and_then(|(at, from, targets)| {
-                    let holds = partition.session() == 1 || has_links_at(partition, from, at)?;
+                    let holds = state.session == 1 || has_links_at(state, from, at)?;
                     Ok(holds.then_some((from, targets)))
                 });
                 holds.transpose()
@@ -252,8 +248,8 @@ impl Snapshot {
     /// All hosts that something is known of.
     pub fn hosts(&self) -> Result<Vec<(HostId, HostState)>> {
         let mut hosts = Vec::new();
-        for partition in &self.partitions {
-            let mut scan = partition.hosts.scan()?;
+        for state in &self.states {
+            let mut scan = state.hosts.scan()?;
             while let Some((host, state)) = scan.next()? {
                 hosts.push((HostId(host), state));
             }
@@ -262,24 +258,12 @@ impl Snapshot {
     }
 }
 
-fn start_mergers(dir: &Path) -> Result<Mergers> {
-    Mergers::start(1, None).map_err(|source| RegistryError::Io {
-        path: dir.to_path_buf(),
-        source,
-    })
-}
-
-/// These partitions, as of their checkpoints and what the journal says since.
-fn open_partitions(
-    dir: &Path,
-    wanted: &[u16],
-    meta: (Meta, Identities),
-    mergers: &Mergers,
-) -> Result<Vec<Partition>> {
+/// The states of these partitions, as of their checkpoints and what the journal says since.
+fn open_states(dir: &Path, wanted: &[u16], meta: (Meta, Identities)) -> Result<Vec<State>> {
     let mut attempt = 1;
     loop {
         let manifests = manifests(dir, wanted)?;
-        match fold_tails(dir, &manifests, meta, mergers) {
+        match fold_tails(dir, &manifests, meta) {
             Err(_) if attempt < OPEN_ATTEMPTS && self::manifests(dir, wanted)? != manifests => {
                 attempt += 1;
             }
@@ -300,24 +284,29 @@ fn fold_tails(
     dir: &Path,
     manifests: &BTreeMap<u16, Manifest>,
     meta: (Meta, Identities),
-    mergers: &Mergers,
-) -> Result<Vec<Partition>> {
+) -> Result<Vec<State>> {
     let known: Positions = manifests.iter().map(|(&id, m)| (id, m.seq)).collect();
-    let mut partitions = manifests
-        .iter()
-        .map(|(&id, manifest)| as_of_checkpoint(dir, id, manifest.clone(), meta, mergers))
-        .collect::<Result<Vec<_>>>()?;
+    let as_of_checkpoints = manifests.iter().map(|(&id, manifest)| {
+        let state = as_of_checkpoint(dir, id, manifest.clone(), meta)?;
+        Ok((id, state))
+    });
+    let mut states = as_of_checkpoints.collect::<Result<BTreeMap<_, _>>>()?;
     let journal_dir = journal_dir(dir);
     let mut journal = JournalReader::open(&journal_dir, &known)?;
-    let mut all = partitions.iter_mut().map(|p| (p.id().0, p)).collect();
     while let Some(commit) = journal.next()? {
-        fold_commit(&commit, &mut all, |_| Ok(()))?;
+        let known = states.iter().map(|(&id, s)| (id, s.applied)).collect();
+        fold_commit(&commit, &known, |id, seq, entry| {
+            match states.get_mut(&id) {
+                Some(state) => state.apply(seq, entry, &mut Reader),
+                None => Ok(()),
+            }
+        })?;
     }
-    journal.end().refuse_if_cut(&journal_dir, &known)?;
-    for partition in &mut partitions {
-        partition.join_all_inline()?;
+    journal.end().refuse_if_short(&journal_dir, &known)?;
+    for state in states.values_mut() {
+        state.look_up_pending(&mut Reader)?;
     }
-    Ok(partitions)
+    Ok(states.into_values().collect())
 }
 
 fn as_of_checkpoint(
@@ -325,55 +314,49 @@ fn as_of_checkpoint(
     id: u16,
     manifest: Manifest,
     (meta, ids): (Meta, Identities),
-    mergers: &Mergers,
-) -> Result<Partition> {
-    let opening = Opening {
+) -> Result<State> {
+    let opening = StateOpening {
         id: PartitionId(id),
         dir: partition_dir(dir, id),
         limits: Limits::for_reading(),
         order: meta.order,
         ids,
-        read_only: true,
-        opened_ms: 0,
-        crash: None,
-        keep_back_off: true,
-        durable: Arc::new(Durable::new(0, Arc::default())),
-        mergers: mergers.clone(),
+        writers: None,
         in_fleet: false,
     };
-    Partition::open(opening, manifest)
+    State::open(opening, manifest)
 }
 
-fn describe(partition: &Partition, doc: u64, record: Record) -> Result<UrlRecord> {
-    let (url, finding) = partition.texts.read(record.text, doc)?;
+fn describe(state: &State, doc: u64, record: Record) -> Result<UrlRecord> {
+    let (url, finding) = state.texts.read(record.text, doc)?;
     Ok(UrlRecord {
-        host: partition.ids.host(host_name(&url)),
+        host: state.ids.host(host_name(&url)),
         url,
         doc: DocId(doc),
         state: record.state,
         reason: record.reason(),
         count: record.count,
-        class: record.class(partition.order),
+        class: record.class(state.order),
         score: record.score(),
         priority: record.priority,
         depth: finding.depth,
         hops: finding.hops,
         kind: finding.kind,
-        from: partition.texts.read_from(record.text)?,
+        from: state.texts.read_from(record.text)?,
         arrival: record.arrival,
         attempts: record.attempts,
-        partition: partition.id().0,
+        partition: state.id.0,
         visit: record.visit(),
     })
 }
 
 /// The host's queue without stale entries.
-fn queue_of(partition: &Partition, host: u64) -> Result<Vec<DocId>> {
+fn queue_of(state: &State, host: u64) -> Result<Vec<DocId>> {
     let mut queue = Vec::new();
-    for candidate in partition.frontier.entries_of(host)? {
-        if let Some(record) = partition.sieve.peek(candidate.doc)?
-            && record.state == State::Due
-            && record.place(partition.order) == candidate.place
+    for candidate in state.frontier.entries_of(host)? {
+        if let Some(record) = state.sieve.peek(candidate.doc)?
+            && record.state == UrlState::Due
+            && record.place(state.order) == candidate.place
         {
             queue.push(DocId(candidate.doc));
         }
@@ -392,19 +375,19 @@ struct Records {
 }
 
 impl Records {
-    fn new(partition: &Partition) -> Self {
-        Self::between(partition, 0, u64::MAX)
+    fn new(state: &State) -> Self {
+        Self::between(state, 0, u64::MAX)
     }
 
-    fn of_stripe(partition: &Partition, stripe: u64) -> Self {
+    fn of_stripe(state: &State, stripe: u64) -> Self {
         let width = u64::MAX / STRIPES + 1;
         let first = stripe * width;
-        Self::between(partition, first, first + (width - 1))
+        Self::between(state, first, first + (width - 1))
     }
 
-    fn between(partition: &Partition, first: u64, last: u64) -> Self {
-        let memory = partition.sieve.memory(first..=last);
-        let merged = partition.sieve.runs.scan_from((first, 0), Some(memory));
+    fn between(state: &State, first: u64, last: u64) -> Self {
+        let memory = state.sieve.memory(first..=last);
+        let merged = state.sieve.runs.scan_from((first, 0), Some(memory));
         Self {
             merged: Some(merged),
             last,
@@ -454,12 +437,12 @@ impl<I: Iterator> Iterator for RoundRobin<I> {
 }
 
 /// Are the links at `at` those that the page had at its last check?
-fn has_links_at(partition: &Partition, page: DocId, at: u64) -> Result<bool> {
-    let record = partition.sieve.peek(page.0)?;
+fn has_links_at(state: &State, page: DocId, at: u64) -> Result<bool> {
+    let record = state.sieve.peek(page.0)?;
     let Some(visit_at) = record.and_then(|record| record.visit().checked_sub(1)) else {
         return Ok(true);
     };
-    let visit = partition.visit_at(visit_at)?;
+    let visit = state.visit_at(visit_at)?;
     let history = visit.history;
     // A version of Portolan that knew no sessions did not write down where links are.
     let is_old = history.links_at == 0 && visit.links > 0;

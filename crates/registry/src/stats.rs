@@ -1,7 +1,7 @@
 //! Counters of the fold: exact and cheap, the same however often the log is replayed.
 
 use crate::log::Was;
-use crate::record::State;
+use crate::record::UrlState;
 use crate::sessions::SessionStats;
 use crate::wire::{Reader, put_varint};
 use portolan_model::{ArchivePosition, Outcome, Reason, Visit};
@@ -103,26 +103,26 @@ impl Stats {
         self.archive_files.last().copied()
     }
 
-    pub(crate) fn enter(&mut self, state: State, reason: u8) {
+    pub(crate) fn enter(&mut self, state: UrlState, reason: u8) {
         *self.in_state(state) += 1;
         if reason != 0 {
             self.by_reason[reason as usize % REASONS] += 1;
         }
     }
 
-    pub(crate) fn leave(&mut self, state: State, reason: u8) {
+    pub(crate) fn leave(&mut self, state: UrlState, reason: u8) {
         *self.in_state(state) -= 1;
         if reason != 0 {
             self.by_reason[reason as usize % REASONS] -= 1;
         }
     }
 
-    fn in_state(&mut self, state: State) -> &mut u64 {
+    fn in_state(&mut self, state: UrlState) -> &mut u64 {
         match state {
-            State::Due => &mut self.due,
-            State::Visited => &mut self.visited,
-            State::Failed => &mut self.failed,
-            State::Excluded => &mut self.excluded,
+            UrlState::Due => &mut self.due,
+            UrlState::Visited => &mut self.visited,
+            UrlState::Failed => &mut self.failed,
+            UrlState::Excluded => &mut self.excluded,
         }
     }
 

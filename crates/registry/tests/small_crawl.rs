@@ -6,7 +6,7 @@ use portolan_model::{
     Visit,
 };
 use portolan_registry::{
-    Entry, Opened, Registry, RegistryError, RegistrySettings, Snapshot, State, UrlFilter,
+    Entry, Opened, Registry, RegistryError, RegistrySettings, Snapshot, UrlFilter, UrlState,
 };
 use std::path::Path;
 
@@ -174,7 +174,7 @@ fn every_page_once_and_all_of_it_known_afterwards() {
     let texts: Vec<_> = urls.iter().map(|url| url.url.as_str()).collect();
     expected.sort();
     assert_eq!(texts, expected);
-    assert!(urls.iter().all(|url| url.state == State::Visited));
+    assert!(urls.iter().all(|url| url.state == UrlState::Visited));
     let b = snapshot
         .find(Identities::PUBLIC.doc("http://b.test/"))
         .unwrap()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
-use portolan_registry::{State, UrlFilter};
+use portolan_registry::{UrlFilter, UrlState};
 use portolan_simweb::{TruthQuery, UrlKind};
 
 use crate::world::World;
@@ -35,7 +35,7 @@ impl Durable {
         let served = states(dir)
             .unwrap_or_default()
             .into_iter()
-            .filter(|(_, state)| *state == State::Visited)
+            .filter(|(_, state)| *state == UrlState::Visited)
             .filter_map(|(url, _)| counts.get(&url).map(|count| (url, count.served)));
         Self {
             served: served.collect(),
@@ -81,18 +81,21 @@ pub(crate) fn judge(world: &World, dir: &Path, durable: &[Durable]) -> Vec<Broke
             for (url, truth) in &truth.urls {
                 let state = states.get(url);
                 let is_right = match truth.kind {
-                    UrlKind::Forbidden => state == Some(&State::Excluded),
-                    UrlKind::Error => state == Some(&State::Failed),
+                    UrlKind::Forbidden => state == Some(&UrlState::Excluded),
+                    UrlKind::Error => state == Some(&UrlState::Failed),
                     // One that leads to itself leads nowhere.
                     UrlKind::Redirect if truth.redirects_to.as_ref() == Some(url) => {
-                        state == Some(&State::Failed)
+                        state == Some(&UrlState::Failed)
                     }
-                    _ => state == Some(&State::Visited),
+                    _ => state == Some(&UrlState::Visited),
                 };
                 let what = format!("{url} is {state:?}, but {:?}", truth.kind);
                 must(is_right, "said", &what);
             }
-            let due: BTreeSet<_> = states.iter().filter(|(_, s)| **s == State::Due).collect();
+            let due: BTreeSet<_> = states
+                .iter()
+                .filter(|(_, s)| **s == UrlState::Due)
+                .collect();
             must(
                 due.is_empty(),
                 "nothing-lost",
@@ -104,7 +107,7 @@ pub(crate) fn judge(world: &World, dir: &Path, durable: &[Durable]) -> Vec<Broke
 }
 
 /// Every URL that the crawl in `dir` knows.
-fn states(dir: &Path) -> Result<BTreeMap<String, State>, String> {
+fn states(dir: &Path) -> Result<BTreeMap<String, UrlState>, String> {
     let snapshot = portolan_crawl::snapshot(dir).map_err(|error| error.to_string())?;
     let urls = snapshot.urls(UrlFilter::default());
     urls.map(|url| match url {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use portolan_model::{CanonicalUrl, DocId, Link, LinkKind, PartitionId, Reason, Verdict, Visit};
-use portolan_registry::{State, UrlRecord};
+use portolan_registry::{UrlRecord, UrlState};
 
 use super::criteria::Changes;
 use crate::admission::{Admission, Finding};
@@ -27,14 +27,14 @@ impl Judge<'_> {
         url: &'u UrlRecord,
         visit: Option<&Visit>,
     ) -> Option<Link<'u>> {
-        if !matches!(url.state, State::Due | State::Excluded)
+        if !matches!(url.state, UrlState::Due | UrlState::Excluded)
             || !url.reason.is_none_or(|reason| self.may_lift(reason, visit))
         {
             return None;
         }
         let verdict = self.verdict(scope, url)?;
         let is_same = match verdict {
-            Verdict::Crawl { priority } => url.state == State::Due && priority == url.priority,
+            Verdict::Crawl { priority } => url.state == UrlState::Due && priority == url.priority,
             Verdict::Exclude(reason) => url.reason == Some(reason),
         };
         (!is_same).then_some(Link {
@@ -88,7 +88,7 @@ impl Judge<'_> {
             Reason::NoArchive => changes.touch("robots.meta") && !self.settings.robots.meta,
             Reason::PrivateAddress => changes.touch("dns.") || changes.touch_roots(),
             Reason::TooManyRedirects => true,
-            reason => reason.is_access_condition(),
+            reason => reason.is_liftable(),
         }
     }
 }

@@ -9,7 +9,7 @@ use portolan_archive::{Cat, Message, warc_path};
 use portolan_content::{Directives, MimeType};
 use portolan_model::{LinkBatch, LinkKind, PartitionId, Visit};
 use portolan_net::Decoder;
-use portolan_registry::{Snapshot, State, UrlFilter};
+use portolan_registry::{Snapshot, UrlFilter, UrlState};
 
 use super::{Hand, Judged};
 use crate::error::CrawlError;
@@ -77,7 +77,7 @@ impl Rescan {
         let metrics = &shared.metrics;
         let mut files = Files::of(dir, &shared.settings);
         let visited = UrlFilter {
-            state: Some(State::Visited),
+            state: Some(UrlState::Visited),
             ..UrlFilter::default()
         };
         for url in snapshot.urls(visited) {

@@ -28,6 +28,12 @@ impl Settings {
         self.check_texts()?;
         self.check_patterns()?;
         self.check_access()?;
+        if !self.frontier.order.is_for_crawls() {
+            return wrong(
+                "frontier.order",
+                "is an order for replays of a known graph ('portolan order'); no crawl can have it",
+            );
+        }
         if self.frontier.order == Order::Pagerank && self.frontier.ranks.is_empty() {
             return wrong(
                 "frontier.ranks",

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use portolan_crawl::report::bytes;
 use portolan_crawl::{peak_rss_bytes, process_cpu_seconds};
-use portolan_model::{PartitionId, Partitioner};
-use portolan_partition::{
+use portolan_graph::{
     CutGraph, CutSettings, Cutter, Measure, Method, PageRankSettings, PartVector, SyntheticSpec,
     Unit, Unlisted, VectorPartitioner, WebGraph, pagerank, read_files,
 };
+use portolan_model::{PartitionId, Partitioner};
 use serde_json::{Value, json};
 
 use crate::arguments_graph::BenchGraphArguments;
@@ -100,11 +100,7 @@ fn synthetic(bench: &mut Bench, graph: &WebGraph) -> Result<(), Failure> {
     Ok(())
 }
 
-fn look_ups(
-    bench: &mut Bench,
-    graph: &WebGraph,
-    cut: &portolan_partition::Cut,
-) -> Result<(), Failure> {
+fn look_ups(bench: &mut Bench, graph: &WebGraph, cut: &portolan_graph::Cut) -> Result<(), Failure> {
     let path = std::env::temp_dir().join(format!("portolan-bench-{}.pv", std::process::id()));
     bench.step("write the part vector", || {
         Ok(PartVector::write(&path, graph, cut, SEED)?)

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use portolan_partition::{
+use portolan_graph::{
     CutGraph, GraphRows, SYNTHETIC_PREFIX, SyntheticSpec, Unit, write_bv, write_metis,
     write_parquet, write_tsv,
 };

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use portolan_crawl::report::{bytes, thousands};
-use portolan_partition::{CutGraph, Facts, Percentiles, Unit, WebGraph};
+use portolan_graph::{CutGraph, Facts, Percentiles, Unit, WebGraph};
 use serde_json::json;
 
 use super::graph_input::{aligned, read};

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use portolan_crawl::Crawl;
-use portolan_partition::{Chart, CrawlPages, GraphError, WebGraph, read_crawl, read_files};
+use portolan_graph::{Chart, CrawlPages, GraphError, WebGraph, read_crawl, read_files};
 
 use super::inspect;
 use crate::arguments_graph::GraphInput;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use portolan_registry::{Snapshot, State, UrlRecord};
+use portolan_registry::{Snapshot, UrlRecord, UrlState};
 
 use crate::failure::Failure;
 use crate::output::Lines;
@@ -20,10 +20,10 @@ pub(crate) fn lines() -> Lines {
 
 pub(crate) fn state_name(record: &UrlRecord) -> &'static str {
     match record.state {
-        State::Due => "due",
-        State::Visited => "visited",
-        State::Failed => "failed",
-        State::Excluded => "excluded",
+        UrlState::Due => "due",
+        UrlState::Visited => "visited",
+        UrlState::Failed => "failed",
+        UrlState::Excluded => "excluded",
     }
 }
 

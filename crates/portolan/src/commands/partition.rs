@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use portolan_crawl::report::{bytes, thousands};
-use portolan_partition::{
+use portolan_graph::{
     CutSettings, Cutter, DSets, Measure, Method, PartVector, Unit, WebGraph, bounds, is_divisible,
 };
 use serde_json::json;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use portolan_crawl::report::thousands;
-use portolan_partition::{Cell, Chart, CompareSettings, Comparison, WebGraph, compare};
+use portolan_graph::{Cell, Chart, CompareSettings, Comparison, WebGraph, compare};
 
 use super::graph_input::{aligned, directory, draw, percent};
 use super::{inspect, partition};

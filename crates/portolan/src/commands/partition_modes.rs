@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use portolan_crawl::report::{bytes, thousands};
-use portolan_partition::{Cutter, ModeSettings, WebGraph, draw_seeds_of_parts, replay_modes};
+use portolan_graph::{Cutter, ModeSettings, WebGraph, draw_seeds_of_parts, replay_modes};
 use serde_json::json;
 
 use super::graph_input::{aligned, percent};

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use portolan_partition::{
+use portolan_graph::{
     PageRankSettings, RankTable, back_links, by_score, harmonic, pagerank, write_rank_table,
 };
 use serde_json::json;

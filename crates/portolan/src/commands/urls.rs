@@ -5,7 +5,7 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use portolan_registry::{State, UrlFilter};
+use portolan_registry::{UrlFilter, UrlState};
 
 use super::graph_input::replaceable;
 use super::inspect;
@@ -55,10 +55,10 @@ fn sorted(arguments: &UrlsArguments) -> Result<Sorted, Failure> {
     let snapshot = inspect::open(&arguments.dir)?;
     let filter = UrlFilter {
         state: arguments.state.map(|state| match state {
-            StateArgument::Visited => State::Visited,
-            StateArgument::Due => State::Due,
-            StateArgument::Failed => State::Failed,
-            StateArgument::Excluded => State::Excluded,
+            StateArgument::Visited => UrlState::Visited,
+            StateArgument::Due => UrlState::Due,
+            StateArgument::Failed => UrlState::Failed,
+            StateArgument::Excluded => UrlState::Excluded,
         }),
         host: arguments
             .host

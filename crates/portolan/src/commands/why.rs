@@ -8,7 +8,7 @@ use portolan_archive::warc_path;
 use portolan_crawl::report::{bytes, counted, date, thousands};
 use portolan_crawl::{Crawl, Settings};
 use portolan_model::{Clock, History, Outcome, Pulse, SystemClock, Visit};
-use portolan_registry::{QueuePosition, Snapshot, State, UrlRecord};
+use portolan_registry::{QueuePosition, Snapshot, UrlRecord, UrlState};
 use serde_json::json;
 
 use super::inspect;
@@ -243,14 +243,14 @@ impl Story {
         writeln!(out, "{}", record.url)?;
         let because = record.reason.map_or("", |reason| reason.sentence());
         match record.state {
-            State::Visited => writeln!(out, "  was fetched.")?,
-            State::Due if record.attempts > 0 => {
+            UrlState::Visited => writeln!(out, "  was fetched.")?,
+            UrlState::Due if record.attempts > 0 => {
                 let attempts = counted(record.attempts.into(), "attempt");
                 writeln!(out, "  is due again after {attempts}.")?;
             }
-            State::Due => writeln!(out, "  is due.")?,
-            State::Failed => writeln!(out, "  failed: {because}.")?,
-            State::Excluded => writeln!(out, "  is excluded: {because}.")?,
+            UrlState::Due => writeln!(out, "  is due.")?,
+            UrlState::Failed => writeln!(out, "  failed: {because}.")?,
+            UrlState::Excluded => writeln!(out, "  is excluded: {because}.")?,
         }
         match &self.found_on {
             Some(page) => writeln!(

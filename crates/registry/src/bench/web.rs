@@ -2,7 +2,7 @@
 //! that nothing need be remembered; and what a registry must make of them, counted beside it.
 
 use crate::error::Result;
-use crate::record::State;
+use crate::record::UrlState;
 use crate::snapshot::{Snapshot, UrlFilter};
 use portolan_model::{
     DocId, HostId, Identities, Link, LinkBatch, LinkKind, Order, PartitionId, Verdict,
@@ -186,7 +186,7 @@ impl Model {
                 url.url
             );
             assert_eq!(url.arrival, known.arrival, "arrival of {}", url.url);
-            assert_eq!(url.state == State::Visited, known.visited, "{}", url.url);
+            assert_eq!(url.state == UrlState::Visited, known.visited, "{}", url.url);
             found += 1;
         }
         assert_eq!(found, self.urls.len(), "URLs known");

@@ -89,7 +89,7 @@ pub(crate) struct JournalEnd {
 impl JournalEnd {
     /// A checkpoint is committed only after the entries that it holds, so a journal that ends before has lost its end.
     /// Its next entries would bear numbers that count as folded.
-    pub(crate) fn refuse_if_cut(&self, dir: &Path, known: &Positions) -> Result<()> {
+    pub(crate) fn refuse_if_short(&self, dir: &Path, known: &Positions) -> Result<()> {
         let ahead = |&(id, seq): &(u16, u64)| seq > self.positions.of(id);
         let Some((id, seq)) = known.iter().find(ahead) else {
             return Ok(());

@@ -290,7 +290,7 @@ fn segments_go_when_the_checkpoints_of_all_partitions_are_past_them() {
     assert!(error.contains("are missing before it"), "{error}");
     // Nor is a journal that ends before a checkpoint.
     let ahead: Positions = [(0, 1_000)].into_iter().collect();
-    let error = end.refuse_if_cut(&place.dir, &ahead).unwrap_err();
+    let error = end.refuse_if_short(&place.dir, &ahead).unwrap_err();
     assert!(error.to_string().contains("its end is missing"), "{error}");
 }
 

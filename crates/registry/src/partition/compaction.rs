@@ -4,23 +4,29 @@ use crate::error::Result;
 use crate::files::{RunsPlan, sync_dir};
 use crate::merger::Promise;
 use crate::partition::Partition;
-use crate::partition::upkeep::Written;
+use crate::partition::upkeep::{Upkeep, Written};
+
+impl Upkeep {
+    pub(super) fn is_compacting(&self) -> bool {
+        self.compaction.is_some()
+    }
+}
 
 impl Partition {
     /// Has tables merged that have become too many.
     pub(super) fn start_compaction(&mut self) -> Result<()> {
-        if self.is_compacting() || self.read_only {
+        if self.upkeep.is_compacting() {
             return Ok(());
         }
         let id = self.upkeep.next_file;
-        let known = self.sieve.runs.plan_compaction(id);
-        let due = self.frontier.runs.plan_compaction(id);
-        let hosts = self.hosts.runs.plan_compaction(id);
+        let known = self.state.sieve.runs.plan_compaction(id);
+        let due = self.state.frontier.runs.plan_compaction(id);
+        let hosts = self.state.hosts.runs.plan_compaction(id);
         if known.is_none() && due.is_none() && hosts.is_none() {
             return Ok(());
         }
         self.upkeep.next_file += 1;
-        let dir = self.dir.clone();
+        let dir = self.state.dir.clone();
         let stopping = self.upkeep.mergers.stopping();
         let written = self.upkeep.mergers.patient.start_job(move || {
             let merge = |plan: RunsPlan| plan.merge(&stopping);
@@ -45,10 +51,6 @@ impl Partition {
         }
     }
 
-    pub(super) fn is_compacting(&self) -> bool {
-        self.upkeep.compaction.is_some()
-    }
-
     pub(super) fn finish_compaction(&mut self) -> Result<()> {
         match self.upkeep.compaction.as_ref().map(Promise::wait) {
             None => Ok(()),
@@ -57,7 +59,7 @@ impl Partition {
     }
 
     fn install_compaction(&mut self, written: Written) -> Result<()> {
-        debug_assert!(!self.is_joining());
+        debug_assert!(!self.upkeep.is_joining());
         self.upkeep.compaction = None;
         self.install_tables(written)
     }

@@ -1,87 +1,32 @@
-//! One partition: a deterministic fold of its log (`fold`, `judged`, `sessions`), turns for whoever crawls it (`turns`),
-//! lookups of what is not in RAM (`joins`), and the work of getting all to disk (`upkeep`, `compaction`).
+//! One partition, as whoever crawls it uses it: its `State`, which is a fold of its log, beside the turns that are taken
+//! from it (`turns`) and the work of getting it to disk (`upkeep`, `joins`, `compaction`, by `pressure`).
 
 mod compaction;
-mod fold;
 mod joins;
-mod judged;
-mod sessions;
+mod live;
+mod pressure;
 mod turns;
 mod upkeep;
 
-pub use sessions::LastCheck;
 pub use turns::{Due, Rest, Turn};
 
-use crate::by_id::IdMap;
-use crate::error::{RegistryError, Result};
-use crate::files::{AppendFile, read_piece};
-use crate::frontier::Frontier;
-use crate::hosts::{HostQueue, HostState, HostTable};
-use crate::log::{Durable, Entry, Exchanged, Heard, MAX_PAYLOAD_BYTES, Streams};
+use crate::error::Result;
+use crate::hosts::{HostState, HostTable};
+use crate::log::{Durable, Entry, Exchanged, Streams};
 use crate::manifest::Manifest;
 use crate::merger::Mergers;
-use crate::recent::MAX_NUMBER;
-use crate::settings::Limits;
-use crate::sieve::Sieve;
+use crate::state::{Keeper, State, StateOpening};
 use crate::stats::Stats;
-use crate::texts::Texts;
-use portolan_model::{Identities, Order, PartitionId};
-use std::path::PathBuf;
+use live::Turns;
+use portolan_model::{DocId, PartitionId, Visit};
 use std::sync::Arc;
-use turns::{InFlight, Live};
 use upkeep::Upkeep;
-
-/// No entry brings more observations or more text than this.
-const MAX_ENTRY: u64 = 2 * MAX_PAYLOAD_BYTES as u64;
-
-/// Links whose records are fetched from RAM together.
-const LINKS_TOGETHER: usize = 24;
 
 #[derive(Debug)]
 pub struct Partition {
-    id: PartitionId,
-    dir: PathBuf,
-    limits: Limits,
-    pub(crate) order: Order,
-    pub(crate) ids: Identities,
-    read_only: bool,
-    /// The last entry folded.
-    applied: u64,
-    /// Observations and retries so far.
-    arrivals: u64,
-    /// How far it has heard the others.
-    heard: Heard,
-    /// What it has sent to the others, where it is one of a fleet.
-    exchanged: Exchanged,
-    in_fleet: bool,
-    /// The session that has begun; the first is 1.
-    session: u32,
-    /// Visits of the session are recorded from here on.
-    session_from: u64,
-    pub(crate) stats: Stats,
-    pub(crate) sieve: Sieve,
-    pub(crate) texts: Texts,
-    pub(crate) visits: AppendFile,
-    pub(crate) graph: AppendFile,
-    seeds: AppendFile,
-    pub(crate) frontier: Frontier,
-    pub(crate) hosts: HostTable,
-    queue: HostQueue,
-    /// Documents handed out whose visit is not folded yet.
-    in_flight: IdMap<InFlight>,
-    /// Hosts in turn, or with documents in flight.
-    live: IdMap<Live>,
-    live_sweep_at: usize,
-    /// When the registry was opened; tells this run from others.
-    opened_ms: u64,
-    crash: Option<AfterCrash>,
-    /// The back-off of hosts that failed in an earlier run still holds.
-    keep_back_off: bool,
-    /// When the last request that is recorded ended.
-    latest_ms: u64,
+    pub(super) state: State,
+    turns: Turns,
     upkeep: Upkeep,
-    /// The host of the last link: links of a page are mostly of one host.
-    last_host: (String, u64),
     /// Of the links that are being folded; kept for its room.
     docs: Vec<u64>,
 }
@@ -111,76 +56,65 @@ pub struct Backlog {
 
 /// What `Partition::open` is told.
 pub(crate) struct Opening {
-    pub(crate) id: PartitionId,
-    pub(crate) dir: PathBuf,
-    pub(crate) limits: Limits,
-    pub(crate) order: Order,
-    pub(crate) ids: Identities,
-    pub(crate) read_only: bool,
+    pub(crate) state: StateOpening,
     pub(crate) opened_ms: u64,
     pub(crate) crash: Option<AfterCrash>,
+    /// The back-off of hosts that failed in an earlier run still holds.
     pub(crate) keep_back_off: bool,
     pub(crate) durable: Arc<Durable>,
     pub(crate) mergers: Mergers,
-    pub(crate) in_fleet: bool,
+}
+
+/// What of a partition hears of its state while that folds.
+struct Listening<'p> {
+    turns: &'p mut Turns,
+    upkeep: &'p mut Upkeep,
+}
+
+impl Keeper for Listening<'_> {
+    fn has_due(&mut self, host: u64) -> Result<()> {
+        self.turns.queue_host(host)
+    }
+
+    fn takes_back_at(&mut self, doc: u64, place: u64) -> bool {
+        self.turns.takes_back_at(doc, place)
+    }
+
+    fn landed(&mut self, doc: u64, hosts: &HostTable) {
+        self.turns.landed(doc, hosts);
+    }
+
+    fn relieve(&mut self, state: &mut State) -> Result<()> {
+        if let Some(joined) = self.upkeep.wait_for_join()? {
+            self.upkeep.blocked += 1;
+            state.carry_out(joined, self)?;
+        }
+        if !state.sieve.pending.is_empty() {
+            self.upkeep.start_join(state)?;
+        }
+        Ok(())
+    }
 }
 
 impl Partition {
     /// The state of the manifest; the log's tail is to be applied next.
     pub(crate) fn open(opening: Opening, manifest: Manifest) -> Result<Self> {
-        let Opening {
-            id,
-            dir,
-            limits,
-            order,
-            ids,
-            read_only,
-            opened_ms,
-            crash,
-            keep_back_off,
-            durable,
-            mergers,
-            in_fleet,
-        } = opening;
-        let writers = (!read_only).then_some(&mergers);
-        let file = |name: &str, length| AppendFile::open(dir.join(name), length, writers.cloned());
+        let next_file = manifest.next_file;
+        let state = State::open(opening.state, manifest)?;
+        let mut turns = Turns::new(
+            state.dir.join("spill"),
+            state.limits.hosts_in_ram,
+            opening.opened_ms,
+        );
+        turns.crash = opening.crash;
+        turns.keep_back_off = opening.keep_back_off;
         let mut partition = Self {
-            id,
-            limits,
-            order,
-            ids,
-            read_only,
-            applied: manifest.seq,
-            arrivals: manifest.arrivals,
-            heard: manifest.heard,
-            exchanged: manifest.exchanged.unwrap_or_default(),
-            in_fleet,
-            session: manifest.session.max(1),
-            session_from: manifest.session_from,
-            stats: manifest.stats,
-            sieve: Sieve::open(&dir, &manifest.known_runs, &limits)?,
-            texts: Texts::new(file("urls", manifest.texts_bytes)?, ids),
-            visits: file("visits", manifest.visits_bytes)?,
-            graph: file("links", manifest.graph_bytes)?,
-            seeds: file("seeds", manifest.seeds_bytes)?,
-            frontier: Frontier::open(&dir, &manifest.due_runs, &limits)?,
-            hosts: HostTable::open(&dir, &manifest.host_runs, &limits)?,
-            queue: HostQueue::new(dir.join("spill"), limits.hosts_in_ram),
-            in_flight: IdMap::default(),
-            live: IdMap::default(),
-            live_sweep_at: 0,
-            opened_ms,
-            crash,
-            keep_back_off,
-            latest_ms: 0,
-            upkeep: Upkeep::new(durable, mergers, manifest.next_file),
-            last_host: (String::new(), 0),
+            state,
+            turns,
+            upkeep: Upkeep::new(opening.durable, opening.mergers, next_file),
             docs: Vec::new(),
-            dir,
         };
-        if !read_only {
-            partition.queue_known_hosts()?;
-        }
+        partition.queue_known_hosts()?;
         Ok(partition)
     }
 
@@ -201,81 +135,75 @@ impl Partition {
             docs.clear();
             let mut together = 0;
             for (_, entry) in entries.clone() {
-                match entry.links().docs() {
-                    Some(known) => docs.extend(known.iter().map(|doc| doc.0)),
-                    None => {
-                        let ids = &self.ids;
-                        docs.extend(entry.links().iter().map(|link| ids.doc(link.url).0));
-                    }
-                }
+                self.state.docs_of(entry, &mut docs);
                 together += 1;
-                if docs.len() >= LINKS_TOGETHER {
+                if State::are_enough(&docs) {
                     break;
                 }
             }
             if together == 0 {
                 break;
             }
-            // The last entry begins before this many links: the first of its own are among them, too.
-            self.sieve.warm(&docs[..docs.len().min(2 * LINKS_TOGETHER)]);
+            self.state.warm(&docs);
             let mut docs_left = &docs[..];
             for (seq, entry) in entries.by_ref().take(together) {
                 let (own, others) = docs_left.split_at(entry.links().len());
                 docs_left = others;
-                self.apply_one(seq, entry, own)?;
+                let (state, mut listening) = self.parts();
+                state.apply_known(seq, entry, own, &mut listening)?;
+                self.note_log(entry.size_hint())?;
             }
         }
         self.docs = docs;
         Ok(())
     }
 
-    /// `docs` are those of the entry's links.
-    fn apply_one(&mut self, seq: u64, entry: &Entry, docs: &[u64]) -> Result<()> {
-        if seq != self.applied + 1 {
-            return Err(RegistryError::OutOfOrder {
-                partition: self.id.0,
-                seq,
-                applied: self.applied,
-            });
-        }
-        self.check_room()?;
-        self.fold(entry, docs)?;
-        self.applied = seq;
-        self.note_log(entry.size_hint())
-    }
-
-    /// Records have 40 bits for numbers of observations and for places in files.
-    fn check_room(&self) -> Result<()> {
-        let files = [&self.visits, self.texts.file_ref()];
-        let largest = files.iter().map(|file| file.len()).max();
-        if largest.max(Some(self.arrivals)) > Some(MAX_NUMBER - MAX_ENTRY) {
-            return Err(RegistryError::Full {
-                path: self.dir.clone(),
-            });
-        }
-        Ok(())
+    /// The state, and what hears of it while it folds.
+    fn parts(&mut self) -> (&mut State, Listening<'_>) {
+        let Self {
+            state,
+            turns,
+            upkeep,
+            ..
+        } = self;
+        (state, Listening { turns, upkeep })
     }
 
     pub fn id(&self) -> PartitionId {
-        self.id
+        self.state.id
     }
 
     /// The last entry folded.
     pub fn applied(&self) -> u64 {
-        self.applied
+        self.state.applied
     }
 
     pub fn stats(&self) -> &Stats {
-        &self.stats
+        &self.state.stats
+    }
+
+    /// The session that has begun; the first is 1.
+    pub fn session(&self) -> u32 {
+        self.state.session
+    }
+
+    /// When the session began; 0 for the first.
+    pub fn session_begun_ms(&self) -> u64 {
+        self.state.session_begun_ms()
+    }
+
+    /// Where the links of a check led; see `History::links_at`.
+    pub fn links_of(&self, check: &Visit) -> Result<Vec<DocId>> {
+        self.state.links_of(check)
     }
 
     pub fn backlog(&self) -> Backlog {
         Backlog {
             pending: self.pending_ops(),
-            in_flight: self.in_flight.len(),
-            hosts_queued: self.queue.len(),
-            hosts_failing: self.queue.failing(),
-            log_bytes: self.log_bytes(),
+            in_flight: self.turns.in_flight.len(),
+            hosts_queued: self.turns.queue.len(),
+            hosts_failing: self.turns.queue.failing(),
+            log_bytes: self.upkeep.log_bytes,
             merging: self.is_merging(),
             blocked: self.upkeep.blocked,
         }
@@ -283,18 +211,18 @@ impl Partition {
 
     /// URLs are being looked up: their links or states become visible soon.
     pub fn is_looking_up(&self) -> bool {
-        self.is_joining()
+        self.upkeep.is_joining()
     }
 
     /// Nothing due, nothing pending, nothing in flight.
     pub fn is_exhausted(&self) -> bool {
-        self.stats.due == 0 && self.pending_ops() == 0 && self.in_flight.is_empty()
+        self.state.stats.due == 0 && self.pending_ops() == 0 && self.turns.in_flight.is_empty()
     }
 
     /// Shows `look` every host that something is known of: one sequential read of them, so not for the
     /// hot path.
     pub fn for_each_host(&self, mut look: impl FnMut(&HostState)) -> Result<()> {
-        let mut scan = self.hosts.scan()?;
+        let mut scan = self.state.hosts.scan()?;
         while let Some((_, state)) = scan.next()? {
             look(&state);
         }
@@ -303,34 +231,24 @@ impl Partition {
 
     /// RAM in use, by the structures' own count.
     pub fn ram_bytes(&self) -> usize {
-        self.sieve.ram_bytes()
-            + self.texts.ram_bytes()
-            + self.visits.ram_bytes()
-            + self.graph.ram_bytes()
-            + self.seeds.ram_bytes()
-            + self.frontier.ram_bytes()
-            + self.hosts.ram_bytes()
-            + self.queue.ram_bytes()
-            + self.in_flight.capacity() * 40
-            + self.live.capacity() * 56
-            + self.upkeep_ram_bytes()
+        self.state.ram_bytes() + self.turns.ram_bytes() + self.upkeep_ram_bytes()
     }
 
     pub(crate) fn latest_ms(&self) -> u64 {
-        self.latest_ms
+        self.state.latest_ms
     }
 
     /// The registry was opened at `opened_ms`, which is after everything that is recorded.
     pub(crate) fn opened_at(&mut self, opened_ms: u64) {
-        self.opened_ms = opened_ms;
+        self.turns.opened_ms = opened_ms;
     }
 
     /// What the exchange needs to know of it.
     pub(crate) fn streams(&self) -> Streams {
         Streams {
-            id: self.id,
-            heard: self.heard.clone(),
-            sent: self.exchanged.clone(),
+            id: self.state.id,
+            heard: self.state.heard.clone(),
+            sent: self.state.exchanged.clone(),
         }
     }
 
@@ -340,20 +258,11 @@ impl Partition {
 
     /// In a fleet: what it has sent, and how many forwards it has heard.
     pub fn exchanged(&self) -> &Exchanged {
-        &self.exchanged
+        &self.state.exchanged
     }
 
     /// All links of a kind that makes a seed, in order, repeats included.
     pub(crate) fn seeds(&self) -> Result<Vec<String>> {
-        let mut seeds = Vec::new();
-        let mut offset = 0;
-        while offset < self.seeds.len() {
-            let (next, seed) = read_piece(&self.seeds, offset, |length| length)?;
-            seeds.push(String::from_utf8(seed).map_err(|_| {
-                RegistryError::corrupt(self.seeds.path(), offset, "a seed cannot be read")
-            })?);
-            offset = next;
-        }
-        Ok(seeds)
+        self.state.seeds()
     }
 }

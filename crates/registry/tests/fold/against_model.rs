@@ -5,7 +5,7 @@
 use crate::model::{ModelPartition, PARTITIONS, Random, Web, compare, home, host_of, scratch};
 use portolan_model::{HostId, Identities, LinkKind, Order, PartitionId};
 use portolan_registry::{
-    Due, Entry, Opened, Partition, Registry, RegistrySettings, Snapshot, State,
+    Due, Entry, Opened, Partition, Registry, RegistrySettings, Snapshot, UrlState,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -145,8 +145,8 @@ impl Crawl {
         let due = due?;
         let known = &self.model[index].urls[&due.doc.0];
         // A judgement that waits to be looked up has not taken it out yet.
-        let taken_out = !merged && known.state == State::Excluded;
-        assert!(known.state == State::Due || taken_out, "{known:?}");
+        let taken_out = !merged && known.state == UrlState::Excluded;
+        assert!(known.state == UrlState::Due || taken_out, "{known:?}");
         assert_eq!(known.url, due.url);
         assert_eq!(host_of(&due.url), host);
         // Nor has one that waits made a sitemap of it.
@@ -185,7 +185,7 @@ impl Crawl {
             let known = self.model[home(&url).0 as usize]
                 .urls
                 .get(&Identities::PUBLIC.doc(&url).0);
-            if known.is_none_or(|known| known.state != State::Due)
+            if known.is_none_or(|known| known.state != UrlState::Due)
                 && !batch.iter().any(|(_, entry)| mentions(entry, &url))
                 && self
                     .opened
@@ -335,7 +335,7 @@ fn tables_stay_few_however_often_a_crawl_is_stopped() {
 
 fn due_urls(partition: &ModelPartition) -> usize {
     let urls = partition.urls.values();
-    urls.filter(|known| known.state == State::Due).count()
+    urls.filter(|known| known.state == UrlState::Due).count()
 }
 
 fn count_files(dir: &Path, suffix: &str) -> usize {
@@ -449,7 +449,7 @@ fn hands_out_what_is_due(partitions: &mut [Partition], model: &[ModelPartition])
         while let Some(turn) = partition.begin_turn(LATE_MS).unwrap() {
             while let Some(due) = partition.next_url(turn.host).unwrap() {
                 let state = model.urls[&due.doc.0].state;
-                assert_eq!(state, State::Due, "{} was handed out again", due.url);
+                assert_eq!(state, UrlState::Due, "{} was handed out again", due.url);
                 handed_out += 1;
             }
             partition.end_turn(turn.host, turn.pulse).unwrap();

@@ -9,7 +9,7 @@ use portolan_model::{
 };
 use portolan_registry::{
     Chunk, Entry, Forwarded, InFleet, Journal, Opened, Partition, Registry, RegistrySettings,
-    Snapshot, State, UrlFilter,
+    Snapshot, UrlFilter, UrlState,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -403,7 +403,7 @@ impl Fleet {
     }
 }
 
-type Ends = BTreeMap<String, (State, u32)>;
+type Ends = BTreeMap<String, (UrlState, u32)>;
 
 fn ends(dir: &Path, into: &mut Ends) {
     let snapshot = Snapshot::open(dir, Identities::PUBLIC).unwrap();

@@ -4,7 +4,7 @@ use portolan_model::{
     DocId, HostId, Identities, Link, LinkBatch, LinkKind, Order, Outcome, PartitionId, Pulse,
     Ranker, Reason, RobotsRecord, RobotsStatus, SCORE_BITS, Verdict, Visit, given_priority,
 };
-use portolan_registry::{Entry, Renewed, Snapshot, State, UrlFilter, Was};
+use portolan_registry::{Entry, Renewed, Snapshot, UrlFilter, UrlState, Was};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A small generator of random numbers; the same seed gives the same stream.
@@ -58,7 +58,7 @@ pub fn home(url: &str) -> PartitionId {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Known {
     pub url: String,
-    pub state: State,
+    pub state: UrlState,
     pub reason: Option<Reason>,
     pub count: u32,
     pub score: u32,
@@ -166,7 +166,7 @@ impl ModelPartition {
                 .entry(Identities::PUBLIC.doc(link.url).0)
                 .or_insert_with(|| Known {
                     url: link.url.to_owned(),
-                    state: State::Due,
+                    state: UrlState::Due,
                     reason: None,
                     count: 0,
                     score: 0,
@@ -189,11 +189,11 @@ impl ModelPartition {
                     known.priority = priority;
                 }
                 Verdict::Exclude(reason) if known.arrival == arrival => {
-                    known.state = State::Excluded;
+                    known.state = UrlState::Excluded;
                     known.reason = Some(reason);
                 }
                 Verdict::Crawl { .. }
-                    if known.state == State::Due
+                    if known.state == UrlState::Due
                         && link.kind == LinkKind::Sitemap
                         && known.kind != LinkKind::Sitemap
                         && !known.kind.is_seed() =>
@@ -207,10 +207,10 @@ impl ModelPartition {
                     known.reason = Some(reason);
                 }
                 Verdict::Crawl { priority }
-                    if known.state == State::Excluded
-                        && known.reason.is_some_and(|reason| (reason as u8) < 32) =>
+                    if known.state == UrlState::Excluded
+                        && known.reason.is_some_and(Reason::is_liftable) =>
                 {
-                    known.state = State::Due;
+                    known.state = UrlState::Due;
                     known.reason = None;
                     known.priority = priority;
                     known.arrival = arrival;
@@ -237,7 +237,7 @@ impl ModelPartition {
             .entry(Identities::PUBLIC.doc(url).0)
             .or_insert_with(|| Known {
                 url: url.to_owned(),
-                state: State::Due,
+                state: UrlState::Due,
                 reason: None,
                 count: 0,
                 score: 0,
@@ -258,13 +258,13 @@ impl ModelPartition {
             self.visited_in.insert(doc, self.session.max(1));
         }
         (known.state, known.reason) = match visit.outcome {
-            Outcome::Fetched => (State::Visited, None),
-            Outcome::Failed(reason) => (State::Failed, Some(reason)),
-            Outcome::Excluded(reason) => (State::Excluded, Some(reason)),
+            Outcome::Fetched => (UrlState::Visited, None),
+            Outcome::Failed(reason) => (UrlState::Failed, Some(reason)),
+            Outcome::Excluded(reason) => (UrlState::Excluded, Some(reason)),
             Outcome::Retry(_) => {
                 known.arrival = arrival;
                 known.attempts += 1;
-                (State::Due, None)
+                (UrlState::Due, None)
             }
         };
     }
@@ -273,9 +273,9 @@ impl ModelPartition {
         self.arrivals += 1;
         let arrival = self.arrivals;
         if let Some(known) = self.urls.get_mut(&Identities::PUBLIC.doc(url).0)
-            && matches!(known.state, State::Failed | State::Excluded)
+            && matches!(known.state, UrlState::Failed | UrlState::Excluded)
         {
-            (known.state, known.reason) = (State::Due, None);
+            (known.state, known.reason) = (UrlState::Due, None);
             (known.attempts, known.arrival) = (0, arrival);
         }
     }
@@ -288,13 +288,13 @@ impl ModelPartition {
         let Some(known) = self.urls.get_mut(&doc) else {
             return;
         };
-        if known.state == State::Due || is_done {
+        if known.state == UrlState::Due || is_done {
             return;
         }
-        if known.state == State::Visited {
+        if known.state == UrlState::Visited {
             self.pages -= u64::from(renewed.was.document);
         }
-        (known.state, known.reason) = (State::Due, None);
+        (known.state, known.reason) = (UrlState::Due, None);
         (known.attempts, known.arrival) = (0, self.arrivals);
     }
 
@@ -308,9 +308,9 @@ impl ModelPartition {
                 (None, None) => None,
                 (None, Some(_)) => Some(true),
                 (Some(known), Some(_)) => {
-                    let liftable = known.reason.is_some_and(|reason| (reason as u8) < 32);
+                    let liftable = known.reason.is_some_and(Reason::is_liftable);
                     let crawl = matches!(link.verdict, Verdict::Crawl { .. });
-                    Some(known.state == State::Excluded && liftable && crawl)
+                    Some(known.state == UrlState::Excluded && liftable && crawl)
                 }
                 (Some(_), None) => Some(false),
             };
@@ -328,19 +328,19 @@ impl ModelPartition {
                 }
                 (Some(false), Some(known)) if links.from().is_none() => {
                     match (known.state, link.verdict) {
-                        (State::Due, Verdict::Crawl { priority }) => known.priority = priority,
-                        (State::Due | State::Excluded, Verdict::Exclude(reason)) => {
-                            if known.state == State::Due {
+                        (UrlState::Due, Verdict::Crawl { priority }) => known.priority = priority,
+                        (UrlState::Due | UrlState::Excluded, Verdict::Exclude(reason)) => {
+                            if known.state == UrlState::Due {
                                 (known.priority, known.attempts) = (0, 0);
                             }
-                            (known.state, known.reason) = (State::Excluded, Some(reason));
+                            (known.state, known.reason) = (UrlState::Excluded, Some(reason));
                         }
-                        (State::Excluded, Verdict::Crawl { priority }) => {
-                            (known.state, known.reason) = (State::Due, None);
+                        (UrlState::Excluded, Verdict::Crawl { priority }) => {
+                            (known.state, known.reason) = (UrlState::Due, None);
                             (known.attempts, known.priority) = (0, priority);
                             known.arrival = self.arrivals + 1;
                         }
-                        (State::Visited | State::Failed, _) => {}
+                        (UrlState::Visited | UrlState::Failed, _) => {}
                     }
                 }
                 _ => {}
@@ -368,7 +368,7 @@ impl ModelPartition {
         let mut queue: Vec<_> = self
             .urls
             .iter()
-            .filter(|(_, known)| known.state == State::Due && host_of(&known.url) == host)
+            .filter(|(_, known)| known.state == UrlState::Due && host_of(&known.url) == host)
             .map(|(&doc, known)| (u8::MAX - known.class(self.order), known.arrival, DocId(doc)))
             .collect();
         queue.sort();
@@ -417,7 +417,7 @@ pub fn compare(snapshot: &Snapshot, model: &[ModelPartition]) {
         assert!(found.insert(url.doc.0, known).is_none(), "a URL twice");
     }
     let scattered: Vec<u64> = snapshot
-        .scattered(&State::ALL)
+        .scattered(&UrlState::ALL)
         .map(|url| url.unwrap().doc.0)
         .collect();
     let distinct: BTreeSet<u64> = scattered.iter().copied().collect();
@@ -461,10 +461,10 @@ pub fn compare(snapshot: &Snapshot, model: &[ModelPartition]) {
     let stats = snapshot.stats();
     let count = |state| expected.values().filter(|k| k.state == state).count() as u64;
     assert_eq!(stats.known, expected.len() as u64);
-    assert_eq!(stats.due, count(State::Due));
-    assert_eq!(stats.visited, count(State::Visited));
-    assert_eq!(stats.failed, count(State::Failed));
-    assert_eq!(stats.excluded, count(State::Excluded));
+    assert_eq!(stats.due, count(UrlState::Due));
+    assert_eq!(stats.visited, count(UrlState::Visited));
+    assert_eq!(stats.failed, count(UrlState::Failed));
+    assert_eq!(stats.excluded, count(UrlState::Excluded));
     for &reason in Reason::ALL {
         let expected = expected.values().filter(|k| k.reason == Some(reason));
         assert_eq!(stats.by_reason(reason), expected.count() as u64);

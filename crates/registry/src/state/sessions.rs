@@ -4,9 +4,9 @@
 use crate::error::{RegistryError, Result};
 use crate::files::read_piece;
 use crate::log::{Renewed, Was, read_visit};
-use crate::partition::Partition;
-use crate::record::{Record, State};
+use crate::record::{Record, UrlState};
 use crate::sieve::{Act, Op};
+use crate::state::{Keeper, State};
 use crate::texts::Finding;
 use crate::wire::Reader;
 use portolan_model::{DocId, LinkKind, Visit};
@@ -19,14 +19,9 @@ pub struct LastCheck {
     pub visit: Visit,
 }
 
-impl Partition {
-    /// The session that has begun; the first is 1.
-    pub fn session(&self) -> u32 {
-        self.session
-    }
-
+impl State {
     /// When the session began; 0 for the first.
-    pub fn session_begun_ms(&self) -> u64 {
+    pub(crate) fn session_begun_ms(&self) -> u64 {
         let sessions = &self.stats.sessions;
         let own = sessions.iter().find(|s| s.number == self.session);
         own.map_or(0, |session| session.begun_ms)
@@ -37,6 +32,7 @@ impl Partition {
         number: u32,
         begun_ms: u64,
         urls: &[Renewed],
+        keeper: &mut impl Keeper,
     ) -> Result<()> {
         if number > self.session {
             self.session = number;
@@ -61,36 +57,43 @@ impl Partition {
                     from: self.session_from,
                 },
             };
-            self.act_or_wait(&op)?;
+            self.act_or_wait(&op, keeper)?;
         }
         Ok(())
     }
 
     /// A URL whose record is `before` is due in the session whose visits begin at `from`.
-    pub(super) fn renew(&mut self, op: &Op<'_>, before: Record, was: Was, from: u64) -> Result<()> {
-        if before.state == State::Due || before.visit() > from {
+    pub(super) fn renew(
+        &mut self,
+        op: &Op<'_>,
+        before: Record,
+        was: Was,
+        from: u64,
+        keeper: &mut impl Keeper,
+    ) -> Result<()> {
+        if before.state == UrlState::Due || before.visit() > from {
             return Ok(());
         }
         let after = Record {
-            state: State::Due,
+            state: UrlState::Due,
             reason: 0,
             attempts: 0,
             arrival: op.arrival,
             ..before
         };
         self.sieve.insert(op.doc, &after);
-        if before.state == State::Visited {
+        if before.state == UrlState::Visited {
             self.stats.renew(was);
             let host = self.host_of(op.url);
             let counts = &mut self.hosts.news_of(host.id, host.name).counts;
             counts.pages -= i64::from(was.document);
         }
         let host = self.host_of(op.url);
-        self.settle_visit(op, host, Some(before), after)
+        self.settle_visit(op, host, Some(before), after, keeper)
     }
 
     /// The last check of the URL with this record. Reads the disk.
-    pub(super) fn last_check(&self, record: &Record) -> Result<Option<Box<LastCheck>>> {
+    pub(crate) fn last_check(&self, record: &Record) -> Result<Option<Box<LastCheck>>> {
         let mut visit_at = record.visit();
         // What is no check says where the last one is.
         for _ in 0..2 {
@@ -116,7 +119,7 @@ impl Partition {
     }
 
     /// Where the links of a check led; see `History::links_at`.
-    pub fn links_of(&self, check: &Visit) -> Result<Vec<DocId>> {
+    pub(crate) fn links_of(&self, check: &Visit) -> Result<Vec<DocId>> {
         let Some(at) = check.history.links_at.checked_sub(1) else {
             return Ok(Vec::new());
         };

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use portolan_partition::{LinksBuilder, PagesBuilder, WebGraph};
+use portolan_graph::{LinksBuilder, PagesBuilder, WebGraph};
 
 /// Pages as (URL, bytes), links by number.
 pub fn graph(pages: &[(&str, u64)], links: &[(u32, u32)]) -> WebGraph {

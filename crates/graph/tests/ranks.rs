@@ -2,7 +2,7 @@
 
 mod small;
 
-use portolan_partition::{PageRankSettings, SyntheticSpec, WebGraph, pagerank};
+use portolan_graph::{PageRankSettings, SyntheticSpec, WebGraph, pagerank};
 
 fn ranks(graph: &WebGraph, threads: usize) -> Vec<f64> {
     let settings = PageRankSettings {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use portolan_registry::{Snapshot, State, UrlFilter};
+use portolan_registry::{Snapshot, UrlFilter, UrlState};
 
 use crate::error::{GraphError, Result};
 use crate::graph::{LinksBuilder, Note, PagesBuilder, WebGraph};
@@ -23,7 +23,7 @@ pub fn read_crawl(snapshot: &Snapshot, which: CrawlPages) -> Result<WebGraph> {
     let mut seeds = Vec::new();
     let filter = UrlFilter {
         state: match which {
-            CrawlPages::Fetched => Some(State::Visited),
+            CrawlPages::Fetched => Some(UrlState::Visited),
             CrawlPages::Known => None,
         },
         host: None,
@@ -33,7 +33,7 @@ pub fn read_crawl(snapshot: &Snapshot, which: CrawlPages) -> Result<WebGraph> {
         let number = u32::try_from(builder.count())
             .map_err(|_| GraphError::Request("the crawl has too many pages".to_owned()))?;
         let bytes = match record.state {
-            State::Visited => snapshot.visit(&record)?.map(|visit| visit.wire_bytes),
+            UrlState::Visited => snapshot.visit(&record)?.map(|visit| visit.wire_bytes),
             _ => None,
         };
         let url = portolan_model::CanonicalUrl::from_canonical(record.url.clone());

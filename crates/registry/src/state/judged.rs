@@ -2,14 +2,19 @@
 //! from the log like everything else, so that a crash in the middle, or a second judging, ends the same.
 
 use crate::error::Result;
-use crate::partition::Partition;
-use crate::record::{Record, State};
+use crate::record::{Record, UrlState};
 use crate::sieve::{Act, Op};
+use crate::state::{Keeper, State};
 use portolan_model::{LinkBatch, Verdict};
 
-impl Partition {
+impl State {
     /// `docs` are those of the links.
-    pub(super) fn fold_judged(&mut self, links: &LinkBatch, docs: &[u64]) -> Result<()> {
+    pub(super) fn fold_judged(
+        &mut self,
+        links: &LinkBatch,
+        docs: &[u64],
+        keeper: &mut impl Keeper,
+    ) -> Result<()> {
         for (link, &doc) in links.iter().zip(docs) {
             self.arrivals += 1;
             let act = Act::Judge {
@@ -17,69 +22,81 @@ impl Partition {
                 vote: links.vote(),
             };
             let op = self.op(&link, doc, links.from(), act);
-            self.act_or_wait(&op)?;
+            self.act_or_wait(&op, keeper)?;
         }
         Ok(())
     }
 
     /// A URL whose record is `before` is judged again.
-    pub(super) fn judge(&mut self, op: &Op<'_>, before: Record, verdict: Verdict) -> Result<()> {
+    pub(super) fn judge(
+        &mut self,
+        op: &Op<'_>,
+        before: Record,
+        verdict: Verdict,
+        keeper: &mut impl Keeper,
+    ) -> Result<()> {
         let is_new_link = op.finding.from.is_some();
         match (before.state, verdict) {
-            (State::Excluded, Verdict::Crawl { priority }) if is_new_link => {
+            (UrlState::Excluded, Verdict::Crawl { priority }) if is_new_link => {
                 if before.is_liftable() {
                     self.stats.judged_due += 1;
-                    self.lift(op, before, priority)?;
+                    self.lift(op, before, priority, keeper)?;
                 }
                 Ok(())
             }
             _ if is_new_link => Ok(()),
-            (State::Excluded, Verdict::Crawl { priority }) => {
+            (UrlState::Excluded, Verdict::Crawl { priority }) => {
                 self.stats.judged_due += 1;
                 let after = Record {
-                    state: State::Due,
+                    state: UrlState::Due,
                     reason: 0,
                     priority,
                     attempts: 0,
                     arrival: op.arrival,
                     ..before
                 };
-                self.change(op, before, after)
+                self.change(op, before, after, keeper)
             }
-            (State::Excluded, Verdict::Exclude(reason)) => {
+            (UrlState::Excluded, Verdict::Exclude(reason)) => {
                 let reason = reason as u8;
-                self.change(op, before, Record { reason, ..before })
+                self.change(op, before, Record { reason, ..before }, keeper)
             }
-            (State::Due, Verdict::Exclude(reason)) => {
+            (UrlState::Due, Verdict::Exclude(reason)) => {
                 self.stats.judged_out += 1;
                 let after = Record {
-                    state: State::Excluded,
+                    state: UrlState::Excluded,
                     reason: reason as u8,
                     priority: 0,
                     attempts: 0,
                     ..before
                 };
-                self.change(op, before, after)
+                self.change(op, before, after, keeper)
             }
-            (State::Due, Verdict::Crawl { priority }) if priority != before.priority => {
+            (UrlState::Due, Verdict::Crawl { priority }) if priority != before.priority => {
                 let after = Record { priority, ..before };
                 self.sieve.insert(op.doc, &after);
-                self.raise(op, after)
+                self.raise(op, after, keeper)
             }
             _ => Ok(()),
         }
     }
 
     /// What was taken out leaves its queue when its turn comes: an entry of a URL that is not due is stale.
-    fn change(&mut self, op: &Op<'_>, before: Record, after: Record) -> Result<()> {
+    fn change(
+        &mut self,
+        op: &Op<'_>,
+        before: Record,
+        after: Record,
+        keeper: &mut impl Keeper,
+    ) -> Result<()> {
         self.sieve.insert(op.doc, &after);
         self.stats.leave(before.state, before.reason);
         self.stats.enter(after.state, after.reason);
-        let (was_due, is_due) = (before.state == State::Due, after.state == State::Due);
+        let (was_due, is_due) = (before.state == UrlState::Due, after.state == UrlState::Due);
         let host = self.host_of(op.url);
         self.count_due(host, i64::from(is_due) - i64::from(was_due));
         if is_due {
-            self.raise(op, after)
+            self.raise(op, after, keeper)
         } else {
             Ok(())
         }

@@ -2,7 +2,7 @@
 
 mod small;
 
-use portolan_partition::{
+use portolan_graph::{
     Column, CompareSettings, CutSettings, Cutter, DSets, Facts, Measure, Method, PageRankSettings,
     Unit, compare, pagerank, read_files,
 };

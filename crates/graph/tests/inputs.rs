@@ -4,7 +4,7 @@ mod small;
 
 use std::path::PathBuf;
 
-use portolan_partition::{WebGraph, read_files};
+use portolan_graph::{WebGraph, read_files};
 
 fn read(nodes: &str, edges: &str) -> Result<WebGraph, String> {
     let dir = tempfile::tempdir().expect("a directory");
@@ -171,21 +171,21 @@ fn what_is_not_there_is_said() {
 #[test]
 fn a_changed_bv_file_is_refused_or_read_but_never_panics() {
     let dir = tempfile::tempdir().expect("a directory");
-    let graph = portolan_partition::SyntheticSpec::parse("pages=300,links=3000")
+    let graph = portolan_graph::SyntheticSpec::parse("pages=300,links=3000")
         .and_then(|spec| spec.graph())
         .expect("a graph");
     let base = dir.path().join("g");
-    portolan_partition::write_bv(&graph, &base).expect("written");
+    portolan_graph::write_bv(&graph, &base).expect("written");
     let path = dir.path().join("g.graph");
     let whole = std::fs::read(&path).expect("read");
     let mut refused = 0;
     for at in (0..whole.len()).step_by(7) {
         std::fs::write(&path, &whole[..at]).expect("written");
-        portolan_partition::read_bv(&base).expect_err("cut off");
+        portolan_graph::read_bv(&base).expect_err("cut off");
         let mut changed = whole.clone();
         changed[at] ^= 0x10;
         std::fs::write(&path, &changed).expect("written");
-        refused += usize::from(portolan_partition::read_bv(&base).is_err());
+        refused += usize::from(portolan_graph::read_bv(&base).is_err());
     }
     println!(
         "{refused} of {} changed files refused",

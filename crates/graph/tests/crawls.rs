@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use portolan_graph::{CrawlPages, read_crawl};
 use portolan_model::{
     Identities, Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Verdict, Visit,
 };
-use portolan_partition::{CrawlPages, read_crawl};
 use portolan_registry::{Entry, Opened, Registry, RegistrySettings, Snapshot};
 
 fn open(dir: &Path) -> Opened {

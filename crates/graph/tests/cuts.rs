@@ -2,7 +2,7 @@
 
 mod small;
 
-use portolan_partition::{
+use portolan_graph::{
     Column, CompareSettings, CutGraph, CutSettings, Cutter, DSets, Measure, Method, SyntheticSpec,
     Unit, WebGraph, bounds, compare,
 };
@@ -203,7 +203,7 @@ fn dsets_keep_extensions_together_and_packing_balances() {
             .expect("a cut");
         let mut part_of = std::collections::HashMap::new();
         for site in 0..graph.pages.sites() {
-            let extension = portolan_partition::extension_of(graph.pages.site_name(site));
+            let extension = portolan_graph::extension_of(graph.pages.site_name(site));
             let part = cut.part_of[site as usize];
             assert_eq!(*part_of.entry(extension).or_insert(part), part);
         }

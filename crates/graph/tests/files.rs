@@ -5,12 +5,12 @@ mod small;
 use std::time::Instant;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use portolan_model::{CanonicalUrl, Identities, PartitionId, Partitioner, UrlKey};
-use portolan_partition::{
+use portolan_graph::{
     Cut, CutGraph, CutSettings, Cutter, Method, PartVector, RankTable, SyntheticSpec, Unit,
     Unlisted, VectorPartitioner, WebGraph, read_bv, read_files, write_bv, write_metis,
     write_parquet, write_rank_table, write_tsv,
 };
+use portolan_model::{CanonicalUrl, Identities, PartitionId, Partitioner, UrlKey};
 
 /// A secret of a crawl that no table was made with.
 const IDS: Identities = Identities::of_secret([9; Identities::SECRET_BYTES]);
@@ -170,11 +170,11 @@ fn rank_tables_and_part_vectors_are_not_mistaken_for_each_other() {
     let graph = web("pages=500,links=3000");
     let dir = tempfile::tempdir().expect("a directory");
     let (ranks, parts) = (dir.path().join("ranks"), dir.path().join("parts"));
-    let scores = portolan_partition::back_links(&graph.links);
+    let scores = portolan_graph::back_links(&graph.links);
     write_rank_table(&ranks, &graph, &scores).expect("written");
     PartVector::write(&parts, &graph, &cut(&graph, Unit::Page), 1).expect("written");
     let table = RankTable::open(&ranks).expect("opened");
-    let best = portolan_partition::by_score(&scores);
+    let best = portolan_graph::by_score(&scores);
     let class = |page: u32| table.find(&graph.pages.name(page)).expect("listed");
     assert!(best.windows(2).all(|pair| class(pair[0]) >= class(pair[1])));
     assert!(class(best[0]) > class(best[best.len() - 1]));
@@ -195,7 +195,7 @@ fn graphs_survive_tsv_and_bv_and_streams_write_the_same() {
     let dir = tempfile::tempdir().expect("a directory");
     let (whole, streamed) = (dir.path().join("whole"), dir.path().join("streamed"));
     for (rows, dir) in [
-        (&graph as &dyn portolan_partition::GraphRows, &whole),
+        (&graph as &dyn portolan_graph::GraphRows, &whole),
         (&plan, &streamed),
     ] {
         std::fs::create_dir(dir).expect("made");

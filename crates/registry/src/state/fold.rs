@@ -5,17 +5,22 @@ use crate::error::{RegistryError, Result};
 use crate::files::put_piece;
 use crate::hosts::HostCounts;
 use crate::log::{Arrival, Entry, Origin, put_visit};
-use crate::partition::{LINKS_TOGETHER, Partition};
-use crate::record::{Record, State};
+use crate::record::{Record, UrlState};
 use crate::sieve::{Act, Op};
+use crate::state::{Keeper, LINKS_TOGETHER, State};
 use crate::stats::is_request;
 use crate::texts::{Finding, host_name};
 use crate::wire::put_u64;
 use portolan_model::{DocId, Link, LinkBatch, LinkKind, Outcome, Pulse, Reason, Verdict, Visit};
 
-impl Partition {
+impl State {
     /// `docs` are those of the entry's links.
-    pub(super) fn fold(&mut self, entry: &Entry, docs: &[u64]) -> Result<()> {
+    pub(super) fn fold(
+        &mut self,
+        entry: &Entry,
+        docs: &[u64],
+        keeper: &mut impl Keeper,
+    ) -> Result<()> {
         match entry {
             Entry::Links { source, links } => {
                 if let Some(origin) = source
@@ -23,7 +28,7 @@ impl Partition {
                 {
                     return Ok(());
                 }
-                self.fold_links(links, docs)
+                self.fold_links(links, docs, keeper)
             }
             Entry::Visit {
                 url,
@@ -33,8 +38,8 @@ impl Partition {
                 targets,
                 ..
             } => {
-                self.fold_visit(url, visit, pulse, !targets.is_empty())?;
-                self.fold_links(links, docs)?;
+                self.fold_visit(url, visit, pulse, !targets.is_empty(), keeper)?;
+                self.fold_links(links, docs, keeper)?;
                 self.fold_graph(self.ids.doc(url), targets)
             }
             Entry::Host {
@@ -54,15 +59,15 @@ impl Partition {
                 if let Some(robots) = robots {
                     self.hosts.set_robots(id, host, robots.clone());
                 }
-                self.fold_links(links, docs)
+                self.fold_links(links, docs, keeper)
             }
-            Entry::Again { urls } => urls.iter().try_for_each(|url| self.fold_again(url)),
-            Entry::Judged { links } => self.fold_judged(links, docs),
+            Entry::Again { urls } => urls.iter().try_for_each(|url| self.fold_again(url, keeper)),
+            Entry::Judged { links } => self.fold_judged(links, docs, keeper),
             Entry::Session {
                 number,
                 begun_ms,
                 urls,
-            } => self.fold_session(*number, *begun_ms, urls),
+            } => self.fold_session(*number, *begun_ms, urls, keeper),
             Entry::Sent { forwards } => {
                 let number = self.applied + 1;
                 let to = forwards.iter().map(|forward| forward.to);
@@ -112,7 +117,7 @@ impl Partition {
         }
     }
 
-    fn fold_again(&mut self, url: &str) -> Result<()> {
+    fn fold_again(&mut self, url: &str, keeper: &mut impl Keeper) -> Result<()> {
         self.arrivals += 1;
         let op = Op {
             doc: self.ids.doc(url).0,
@@ -127,22 +132,33 @@ impl Partition {
             },
             act: Act::Again,
         };
-        self.act_or_wait(&op)
+        self.act_or_wait(&op, keeper)
     }
 
-    /// The first links have been seen to by `apply_all`.
-    fn fold_links(&mut self, links: &LinkBatch, docs: &[u64]) -> Result<()> {
+    /// The first links have been seen to by `warm`.
+    fn fold_links(
+        &mut self,
+        links: &LinkBatch,
+        docs: &[u64],
+        keeper: &mut impl Keeper,
+    ) -> Result<()> {
         for (at, (link, &doc)) in links.iter().zip(docs).enumerate() {
             if at > 0 && at.is_multiple_of(LINKS_TOGETHER) {
                 let next = &docs[at..];
                 self.sieve.warm(&next[..next.len().min(LINKS_TOGETHER)]);
             }
-            self.fold_link(&link, doc, links)?;
+            self.fold_link(&link, doc, links, keeper)?;
         }
         Ok(())
     }
 
-    fn fold_link(&mut self, link: &Link<'_>, doc: u64, batch: &LinkBatch) -> Result<()> {
+    fn fold_link(
+        &mut self,
+        link: &Link<'_>,
+        doc: u64,
+        batch: &LinkBatch,
+        keeper: &mut impl Keeper,
+    ) -> Result<()> {
         self.arrivals += 1;
         self.stats.observations += 1;
         if link.kind.is_seed() {
@@ -155,7 +171,7 @@ impl Partition {
             vote: batch.vote(),
         };
         let op = self.op(link, doc, batch.from(), act);
-        self.act_or_wait(&op)
+        self.act_or_wait(&op, keeper)
     }
 
     /// `has_links`: they are appended to the link graph next.
@@ -165,6 +181,7 @@ impl Partition {
         visit: &Visit,
         pulse: &Pulse,
         has_links: bool,
+        keeper: &mut impl Keeper,
     ) -> Result<()> {
         let links_at = match has_links {
             true => self.graph.len() + 1,
@@ -203,7 +220,7 @@ impl Partition {
                 at,
             },
         };
-        self.act_or_wait(&op)
+        self.act_or_wait(&op, keeper)
     }
 
     fn fold_graph(&mut self, from: DocId, targets: &[DocId]) -> Result<()> {
@@ -235,21 +252,26 @@ impl Partition {
 
     /// Acts at once if the URL's record is in RAM, or surely nowhere; else it waits to be looked up
     /// together with others.
-    pub(super) fn act_or_wait(&mut self, op: &Op<'_>) -> Result<()> {
-        if self.act(op, true)? {
+    pub(super) fn act_or_wait(&mut self, op: &Op<'_>, keeper: &mut impl Keeper) -> Result<()> {
+        if self.act(op, true, keeper)? {
             return Ok(());
         }
         self.sieve.pending.push(op);
         if self.sieve.pending.len() >= self.limits.pending_ops
             || self.sieve.pending.bytes() >= self.limits.pending_bytes
         {
-            self.relieve()?;
+            keeper.relieve(self)?;
         }
         Ok(())
     }
 
     /// Carries an operation out; false if the record is not in RAM but `may_be_on_disk`.
-    pub(super) fn act(&mut self, op: &Op<'_>, may_be_on_disk: bool) -> Result<bool> {
+    pub(super) fn act(
+        &mut self,
+        op: &Op<'_>,
+        may_be_on_disk: bool,
+        keeper: &mut impl Keeper,
+    ) -> Result<bool> {
         let order = self.order;
         let host = match order.keeps_score() {
             true => self.host_of(op.url).id,
@@ -259,7 +281,7 @@ impl Partition {
             if may_be_on_disk && self.sieve.may_be_on_disk(op.doc) {
                 return Ok(false);
             }
-            return self.admit(op).map(|()| true);
+            return self.admit(op, keeper).map(|()| true);
         };
         match op.act {
             Act::Observe { verdict, vote } => {
@@ -272,21 +294,23 @@ impl Partition {
                     slot.count_up(order)
                 };
                 match (slot.state(), verdict) {
-                    (State::Excluded, Verdict::Crawl { priority }) => {
+                    (UrlState::Excluded, Verdict::Crawl { priority }) => {
                         let record = slot.record();
                         if record.is_liftable() || is_wanted_as_sitemap(op, &record) {
-                            self.lift(op, record, priority)?;
+                            self.lift(op, record, priority, keeper)?;
                         }
                     }
-                    (State::Due, Verdict::Crawl { .. }) if op.finding.kind == LinkKind::Sitemap => {
+                    (UrlState::Due, Verdict::Crawl { .. })
+                        if op.finding.kind == LinkKind::Sitemap =>
+                    {
                         let record = slot.record();
-                        self.become_sitemap(op, record, moved)?;
+                        self.become_sitemap(op, record, moved, keeper)?;
                     }
-                    (State::Due, _) if moved => {
+                    (UrlState::Due, _) if moved => {
                         let record = slot.record();
-                        self.raise(op, record)?;
+                        self.raise(op, record, keeper)?;
                     }
-                    (State::Excluded, Verdict::Exclude(reason))
+                    (UrlState::Excluded, Verdict::Exclude(reason))
                         if slot.reason() == Reason::NoFollow as u8 =>
                     {
                         // A link without the mark: from now on the URL is kept out by something else.
@@ -306,19 +330,19 @@ impl Partition {
                 let mut after = before;
                 (after.state, after.reason) = Record::after(outcome);
                 after.set_visit(order, at);
-                if after.state == State::Due {
+                if after.state == UrlState::Due {
                     after.attempts = after.attempts.saturating_add(1);
                     after.arrival = op.arrival;
                 }
                 slot.put(&after);
                 let host = self.host_of(op.url);
-                self.settle_visit(op, host, Some(before), after)?;
+                self.settle_visit(op, host, Some(before), after, keeper)?;
             }
             Act::Again => {
                 let before = slot.record();
-                if matches!(before.state, State::Failed | State::Excluded) {
+                if matches!(before.state, UrlState::Failed | UrlState::Excluded) {
                     let after = Record {
-                        state: State::Due,
+                        state: UrlState::Due,
                         reason: 0,
                         attempts: 0,
                         arrival: op.arrival,
@@ -326,23 +350,23 @@ impl Partition {
                     };
                     slot.put(&after);
                     let host = self.host_of(op.url);
-                    self.settle_visit(op, host, Some(before), after)?;
+                    self.settle_visit(op, host, Some(before), after, keeper)?;
                 }
             }
             Act::Judge { verdict, .. } => {
                 let before = slot.record();
-                self.judge(op, before, verdict)?;
+                self.judge(op, before, verdict, keeper)?;
             }
             Act::Renew { was, from } => {
                 let before = slot.record();
-                self.renew(op, before, was, from)?;
+                self.renew(op, before, was, from, keeper)?;
             }
         }
         Ok(true)
     }
 
     /// A URL that was not known.
-    fn admit(&mut self, op: &Op<'_>) -> Result<()> {
+    fn admit(&mut self, op: &Op<'_>, keeper: &mut impl Keeper) -> Result<()> {
         let is_old = match op.act {
             Act::Again | Act::Renew { .. } => true,
             Act::Judge { .. } => op.finding.from.is_none(),
@@ -357,18 +381,20 @@ impl Partition {
         let mut record = Record::new(host.id, op.arrival, text);
         self.stats.known += 1;
         match op.act {
-            Act::Observe { verdict, vote } => self.admit_link(op, host, record, (verdict, vote)),
+            Act::Observe { verdict, vote } => {
+                self.admit_link(op, host, record, (verdict, vote), keeper)
+            }
             Act::Judge { verdict, vote } => {
                 let is_due = matches!(verdict, Verdict::Crawl { .. });
                 self.stats.judged_due += u64::from(is_due);
-                self.admit_link(op, host, record, (verdict, vote))
+                self.admit_link(op, host, record, (verdict, vote), keeper)
             }
             Act::Visit { outcome, at } => {
                 (record.state, record.reason) = Record::after(outcome);
-                record.attempts = u8::from(record.state == State::Due);
+                record.attempts = u8::from(record.state == UrlState::Due);
                 record.set_visit(self.order, at);
                 self.sieve.insert_new(op.doc, &record);
-                self.settle_visit(op, host, None, record)
+                self.settle_visit(op, host, None, record, keeper)
             }
             Act::Again | Act::Renew { .. } => Ok(()),
         }
@@ -380,25 +406,32 @@ impl Partition {
         host: Host<'_>,
         mut record: Record,
         (verdict, vote): (Verdict, u32),
+        keeper: &mut impl Keeper,
     ) -> Result<()> {
         match verdict {
             Verdict::Crawl { priority } => record.priority = priority,
             Verdict::Exclude(reason) => {
-                (record.state, record.reason) = (State::Excluded, reason as u8);
+                (record.state, record.reason) = (UrlState::Excluded, reason as u8);
             }
         }
         record.observe(self.order, host.id, vote);
         self.sieve.insert_new(op.doc, &record);
         self.stats.enter(record.state, record.reason);
-        if record.state == State::Due {
+        if record.state == UrlState::Due {
             self.count_due(host, 1);
-            self.enqueue(op.doc, host, record)?;
+            self.enqueue(op.doc, host, record, keeper)?;
         }
         Ok(())
     }
 
     /// An access condition that excluded the URL does not hold for this link.
-    pub(super) fn lift(&mut self, op: &Op<'_>, record: Record, priority: i8) -> Result<()> {
+    pub(super) fn lift(
+        &mut self,
+        op: &Op<'_>,
+        record: Record,
+        priority: i8,
+        keeper: &mut impl Keeper,
+    ) -> Result<()> {
         let (_, first) = self.texts.read(record.text, op.doc)?;
         let finding = Finding {
             depth: op.finding.depth.min(first.depth),
@@ -406,7 +439,7 @@ impl Partition {
         };
         let lifted = Record {
             text: self.texts.append(op.url, finding)?,
-            state: State::Due,
+            state: UrlState::Due,
             reason: 0,
             priority,
             arrival: op.arrival,
@@ -414,14 +447,20 @@ impl Partition {
         };
         self.sieve.insert(op.doc, &lifted);
         self.stats.leave(record.state, record.reason);
-        self.stats.enter(State::Due, 0);
+        self.stats.enter(UrlState::Due, 0);
         let host = self.host_of(op.url);
         self.count_due(host, 1);
-        self.enqueue(op.doc, host, lifted)
+        self.enqueue(op.doc, host, lifted, keeper)
     }
 
     /// A due URL that a page links to is named as a sitemap, too: from now on it is asked for as one.
-    fn become_sitemap(&mut self, op: &Op<'_>, record: Record, moved: bool) -> Result<()> {
+    fn become_sitemap(
+        &mut self,
+        op: &Op<'_>,
+        record: Record,
+        moved: bool,
+        keeper: &mut impl Keeper,
+    ) -> Result<()> {
         let (_, first) = self.texts.read(record.text, op.doc)?;
         let mut record = record;
         if first.kind != LinkKind::Sitemap && !first.kind.is_seed() {
@@ -429,25 +468,24 @@ impl Partition {
             self.sieve.insert(op.doc, &record);
         }
         if moved {
-            self.raise(op, record)
+            self.raise(op, record, keeper)
         } else {
             Ok(())
         }
     }
 
     /// Its class is another one now.
-    pub(super) fn raise(&mut self, op: &Op<'_>, record: Record) -> Result<()> {
-        match self.in_flight.get_mut(&op.doc) {
-            // It comes back to the frontier, if at all, at its new place.
-            Some(taken) => {
-                taken.place = record.place(self.order);
-                Ok(())
-            }
-            None => {
-                let host = self.host_of(op.url);
-                self.enqueue(op.doc, host, record)
-            }
+    pub(super) fn raise(
+        &mut self,
+        op: &Op<'_>,
+        record: Record,
+        keeper: &mut impl Keeper,
+    ) -> Result<()> {
+        if keeper.takes_back_at(op.doc, record.place(self.order)) {
+            return Ok(());
         }
+        let host = self.host_of(op.url);
+        self.enqueue(op.doc, host, record, keeper)
     }
 
     pub(super) fn settle_visit(
@@ -456,17 +494,18 @@ impl Partition {
         host: Host<'_>,
         before: Option<Record>,
         after: Record,
+        keeper: &mut impl Keeper,
     ) -> Result<()> {
-        let was_due = before.is_some_and(|record| record.state == State::Due);
+        let was_due = before.is_some_and(|record| record.state == UrlState::Due);
         if let Some(before) = before {
             self.stats.leave(before.state, before.reason);
         }
         self.stats.enter(after.state, after.reason);
-        let is_due = after.state == State::Due;
+        let is_due = after.state == UrlState::Due;
         self.count_due(host, i64::from(is_due) - i64::from(was_due));
-        self.landed(op.doc);
+        keeper.landed(op.doc, &self.hosts);
         if is_due {
-            self.enqueue(op.doc, host, after)?;
+            self.enqueue(op.doc, host, after, keeper)?;
         }
         Ok(())
     }
@@ -478,14 +517,20 @@ impl Partition {
         }
     }
 
-    /// Puts a due URL into its host's queue, and its host among those that wait for a turn.
-    fn enqueue(&mut self, doc: u64, host: Host<'_>, record: Record) -> Result<()> {
+    /// Puts a due URL into its host's queue.
+    fn enqueue(
+        &mut self,
+        doc: u64,
+        host: Host<'_>,
+        record: Record,
+        keeper: &mut impl Keeper,
+    ) -> Result<()> {
         let place = record.place(self.order);
         let first = self.frontier.push(host.id, place, doc);
-        if first && !self.read_only {
-            self.queue_host(host.id)?;
+        match first {
+            true => keeper.has_due(host.id),
+            false => Ok(()),
         }
-        Ok(())
     }
 }
 
