@@ -56,8 +56,23 @@ impl Blobs {
     /// A directory, `file:///DIRECTORY` or `s3://BUCKET/PREFIX`, the latter with the environment's `AWS_…` variables.
     /// Nothing is written yet; see `check_writable`.
     pub fn open(place: &str) -> Result<Self, FleetError> {
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
+            let name = name.into_string().ok()?;
+            Some((name, value.into_string().ok()?))
+        });
+        Self::open_with(place, variables)
+    }
+
+    /// With these variables instead of the environment's.
+    pub fn open_with(
+        place: &str,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, FleetError> {
+        let variables = variables
+            .into_iter()
+            .filter(|(name, _)| name.starts_with("AWS_"));
         Ok(Self {
-            store: open::store(place)?,
+            store: open::store(place, variables.collect())?,
             place: place.to_owned(),
             trouble: Arc::default(),
         })

@@ -25,6 +25,8 @@ pub struct NewFleet {
     pub lease_ms: u64,
     /// Pages that the whole fleet may fetch; `None` for no limit.
     pub max_pages: Option<u64>,
+    /// What links that wait may take on each server's disk; NATS reserves it.
+    pub link_bytes: u64,
 }
 
 /// What all nodes of a fleet have in common; it never changes.

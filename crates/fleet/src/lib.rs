@@ -9,19 +9,22 @@
 //! Invariants: `one-owner` (at most one node settles for a partition in an epoch) and `told-is-shipped` (nothing leaves a
 //! node that its loss could take back).
 
-#![expect(dead_code, unused_imports)]
-
 mod blobs;
 mod boottime;
+mod budget;
 mod definition;
 mod error;
 mod fleet;
 mod links;
+pub mod local;
+mod names;
+mod nats;
 mod node;
 mod orders;
 pub mod protocol;
 mod records;
 mod servers;
+mod ship;
 mod status;
 
 pub use blobs::{Blobs, Object};

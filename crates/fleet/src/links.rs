@@ -1,14 +1,11 @@
 //! Links that go from one partition to another, and how they are packed into messages.
 
-use bytes::Bytes;
-use portolan_model::PartitionId;
-
 mod pack;
 
-pub(crate) use pack::{Packed, pack, unpack};
+pub(crate) use pack::{Message, pack, pack_key, unpack};
 
-/// Streams that link subjects are spread over.
-pub(crate) const STREAMS: u16 = 16;
+use bytes::Bytes;
+use portolan_model::PartitionId;
 
 /// What one entry of a source's log says to one destination. The fields are those of the registry's `Origin`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,28 @@
 //! One process that has joined a fleet.
 
+mod address;
+mod coordinate;
+mod join;
+mod keep;
+mod publish;
+mod watch;
+
+use crate::error::{FleetError, PublishError, ShipError};
+use crate::fleet::Fleet;
+use crate::links::Forward;
+use crate::protocol::{Holder, Homes};
 use crate::records::{Commit, Epoch, Incarnation, ShipRecord};
-use crate::{FleetError, Forward, Lease, NodeStatus, PublishError, ShipError};
+use crate::ship::Ship;
+use crate::status::{NodeStatus, Reported};
+use crate::{Lease, names};
 use portolan_model::PartitionId;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 /// Who wants to join.
 #[derive(Clone, Debug)]
@@ -38,90 +55,179 @@ impl Joining {
 /// lease runs out.
 #[derive(Clone)]
 pub struct Node {
+    inner: Arc<Inner>,
+    /// Ends the tasks when the last `Node` is dropped; they hold `inner` themselves.
+    _end: Arc<EndOnDrop>,
+}
+
+struct EndOnDrop(CancellationToken);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// What the tasks of a node share.
+struct Inner {
+    fleet: Fleet,
+    me: Holder,
+    session: u64,
     lease: Arc<Lease>,
-    name: String,
+    ship: Ship,
+    last_commit: Option<Commit>,
+    /// Revision of the lease as this process wrote it last.
+    revision: AtomicU64,
+    look: AtomicU64,
+    reports: AtomicU64,
+    homes: Mutex<Homes>,
+    /// What was granted to this node, until when.
+    slices: Mutex<HashMap<IpAddr, u64>>,
+    destinations: Mutex<BTreeMap<PartitionId, Arc<tokio::sync::Mutex<()>>>>,
+    orders: mpsc::Sender<crate::Order>,
+    fenced: AtomicBool,
+    end: CancellationToken,
 }
 
 impl Node {
     pub fn name(&self) -> &str {
-        &self.name
+        &self.inner.me.node
+    }
+
+    pub fn incarnation(&self) -> Incarnation {
+        self.inner.me.incarnation
     }
 
     /// Until when requests may be sent to the Web.
     pub fn lease(&self) -> Arc<Lease> {
-        self.lease.clone()
+        self.inner.lease.clone()
     }
 
     /// The last commit record of this incarnation as it was found when joining: what comes after it in the node's
     /// journal was not shipped.
     pub fn last_commit(&self) -> Option<&Commit> {
-        None
+        self.inner.last_commit.as_ref()
     }
 
-    /// Writes a record of this incarnation into the ship log and gives its number. Records are written one after the other. After
-    /// `Unavailable`, call again with **the same** record.
-    pub async fn ship(&self, _record: ShipRecord) -> Result<u64, ShipError> {
-        Err(ShipError::Unavailable(
-            "this version has no connection to NATS yet".to_owned(),
-        ))
+    /// Writes a record of this incarnation into the ship log and gives its number. Records are written one after the
+    /// other. After `Unavailable`, call again with **the same** record.
+    pub async fn ship(&self, record: ShipRecord) -> Result<u64, ShipError> {
+        let shipped = self.inner.ship.ship(&record).await;
+        if let Err(ShipError::Fenced(why)) = &shipped {
+            self.inner.fence(why).await;
+        }
+        shipped
     }
 
     /// The node works for a partition that it was told to adopt.
-    pub fn adopted(&self, _partition: PartitionId, _epoch: Epoch) {}
+    pub fn adopted(&self, partition: PartitionId, epoch: Epoch) {
+        tracing::info!(partition = partition.0, epoch, "adopted");
+    }
 
-    /// The node has done with a partition that it was told to release: everything of it is shipped, and `seq` is its last
-    /// entry. Ships `ShipRecord::Released`.
+    /// The node has done with a partition that it was told to release: everything of it is shipped, and `seq` is its
+    /// last entry. Ships `ShipRecord::Released`.
     pub async fn released(
         &self,
-        _partition: PartitionId,
-        _epoch: Epoch,
-        _seq: u64,
+        partition: PartitionId,
+        epoch: Epoch,
+        seq: u64,
     ) -> Result<u64, ShipError> {
-        Err(ShipError::Unavailable(
-            "this version has no connection to NATS yet".to_owned(),
-        ))
+        let incarnation = self.incarnation();
+        self.ship(ShipRecord::Released {
+            incarnation,
+            partition: partition.0,
+            epoch,
+            seq,
+        })
+        .await
     }
 
     /// Sends forwards to a partition, in order, and waits until the servers have them. Several calls for one destination
     /// wait for each other, so that the order holds; calls for different ones go on at once.
     pub async fn publish(
         &self,
-        _destination: PartitionId,
-        _forwards: Vec<Forward>,
+        destination: PartitionId,
+        forwards: Vec<Forward>,
     ) -> Result<(), PublishError> {
-        Err(PublishError::Unavailable(
-            "this version has no connection to NATS yet".to_owned(),
-        ))
+        self.inner.publish(destination, &forwards).await
     }
 
     /// Says how the node is; to be called each second. The end of the crawl is found by it.
-    pub async fn report(&self, _status: NodeStatus) {}
+    pub async fn report(&self, status: NodeStatus) {
+        let inner = &self.inner;
+        let reported = Reported {
+            incarnation: inner.me.incarnation,
+            session: inner.session,
+            number: inner.reports.fetch_add(1, Ordering::Relaxed),
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            status,
+        };
+        let Ok(json) = serde_json::to_vec(&reported) else {
+            return;
+        };
+        let key = names::status_key(&inner.me.node);
+        if let Err(error) = inner.fleet.main().put(&key, json.into()).await {
+            tracing::debug!(%error, "the status was not taken");
+        }
+    }
 
     /// Which look at the fleet is under way. To be read **before** the counters of a `NodeStatus` are, and put into it.
     pub fn look(&self) -> u64 {
-        0
+        self.inner.look.load(Ordering::Acquire)
     }
 
-    /// Asks for an address, for a short time; see `Slice`. `now` may be answered from what was granted before.
-    pub async fn address_slice(&self, _address: IpAddr) -> Slice {
-        Slice::Wait { ms: 1_000 }
+    /// Asks for an address, for a short time; see `Slice`. Answered at once while a slice lasts.
+    pub async fn address_slice(&self, address: IpAddr) -> Slice {
+        self.inner.address_slice(address).await
     }
 
     /// Takes up to `pages` from what the fleet may still fetch. 0 if nothing is left, or if that cannot be found out now.
-    pub async fn take_pages(&self, _pages: u64) -> u64 {
-        0
+    pub async fn take_pages(&self, pages: u64) -> u64 {
+        let taken = crate::budget::take(self.inner.fleet.main(), self.incarnation(), pages).await;
+        taken.unwrap_or_else(|error| {
+            tracing::debug!(%error, "the page budget was not read");
+            0
+        })
     }
 
     /// Gives back what was taken and not used.
-    pub async fn give_back(&self, _pages: u64) {}
+    pub async fn give_back(&self, pages: u64) {
+        if let Err(error) =
+            crate::budget::give_back(self.inner.fleet.main(), self.incarnation(), pages).await
+        {
+            tracing::debug!(%error, "pages were not given back");
+        }
+    }
 
     /// Has this node's partitions go to others: `Order::Release` comes for each of them, then call `leave`.
     pub async fn drain(&self) -> Result<(), FleetError> {
-        Ok(())
+        self.inner
+            .fleet
+            .set_draining(&self.inner.me.node, true)
+            .await
     }
 
     /// Gives up the lease. What is still held goes to other nodes at once, from what was shipped.
-    pub async fn leave(&self) {}
+    pub async fn leave(&self) {
+        self.inner.leave().await;
+    }
+}
+
+impl Inner {
+    /// This life of the node is over.
+    async fn fence(&self, why: &str) {
+        self.lease.set_deadline(0);
+        if !self.fenced.swap(true, Ordering::AcqRel) {
+            tracing::warn!(why, "fenced");
+            // Nobody may listen any more.
+            let _ = self.orders.send(crate::Order::Fenced(why.to_owned())).await;
+            self.end.cancel();
+        }
+    }
+
+    fn homes(&self) -> std::sync::MutexGuard<'_, Homes> {
+        self.homes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What a node may do with an address.

@@ -104,6 +104,4 @@ pub struct NodeView {
     /// Partitions that are assigned to it.
     pub holds: usize,
     pub reported: Option<Reported>,
-    /// Seconds since its last report, by the server's clock.
-    pub silent_s: Option<u64>,
 }

@@ -17,13 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "crawl",
         &[
-            "model",
-            "content",
-            "net",
-            "registry",
-            "archive",
-            "graph",
-            "fleet",
+            "model", "content", "net", "registry", "archive", "graph", "fleet",
         ],
     ),
     ("simulate", &["model", "net", "registry", "crawl", "simweb"]),

@@ -1,7 +1,7 @@
 //! Which store a place names.
 
 use crate::error::FleetError;
-use object_store::aws::AmazonS3Builder;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::client::{HttpClient, HttpConnector};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -11,14 +11,17 @@ use rustls::RootCertStore;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) fn store(place: &str) -> Result<Arc<dyn ObjectStore>, FleetError> {
+pub(super) fn store(
+    place: &str,
+    variables: Vec<(String, String)>,
+) -> Result<Arc<dyn ObjectStore>, FleetError> {
     let bad = || FleetError::BadStore(place.to_owned());
     match place.split_once("://") {
         Some(("s3", rest)) => {
             let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
             match bucket {
                 "" => Err(bad()),
-                _ => s3(place, bucket, prefix),
+                _ => s3(place, bucket, prefix, &variables),
             }
         }
         Some(("file", path)) if path.starts_with('/') => directory(place, path),
@@ -39,7 +42,12 @@ fn directory(place: &str, path: &str) -> Result<Arc<dyn ObjectStore>, FleetError
     Ok(Arc::new(store.with_fsync(true)))
 }
 
-fn s3(place: &str, bucket: &str, prefix: &str) -> Result<Arc<dyn ObjectStore>, FleetError> {
+fn s3(
+    place: &str,
+    bucket: &str,
+    prefix: &str,
+    variables: &[(String, String)],
+) -> Result<Arc<dyn ObjectStore>, FleetError> {
     let refused = |why: String| FleetError::StoreNotWritable {
         store: place.to_owned(),
         why,
@@ -49,13 +57,18 @@ fn s3(place: &str, bucket: &str, prefix: &str) -> Result<Arc<dyn ObjectStore>, F
         max_retries: 0,
         ..RetryConfig::default()
     };
-    let mut builder = AmazonS3Builder::from_env()
+    let mut builder = AmazonS3Builder::new()
         .with_bucket_name(bucket)
         .with_retry(once)
         .with_http_connector(Connector);
-    let endpoint = std::env::var("AWS_ENDPOINT_URL").or(std::env::var("AWS_ENDPOINT"));
-    if endpoint.is_ok_and(|endpoint| endpoint.starts_with("http://")) {
-        builder = builder.with_allow_http(true);
+    for (name, value) in variables {
+        // Variables of other programs are none of the store's.
+        if let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>() {
+            builder = builder.with_config(key, value);
+            if key == AmazonS3ConfigKey::Endpoint && value.starts_with("http://") {
+                builder = builder.with_allow_http(true);
+            }
+        }
     }
     let store = builder
         .build()

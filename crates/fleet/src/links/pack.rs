@@ -7,6 +7,9 @@ use portolan_model::PartitionId;
 
 const VERSION: u8 = 1;
 
+/// The message holds the key of an object that holds what the message would.
+const KEY: u8 = 2;
+
 /// Links shrink to a fifth; more work than this brings little.
 const LEVEL: i32 = 1;
 
@@ -14,6 +17,14 @@ const HEAD_BYTES: usize = 2 + 8 + 8 + 4;
 
 /// Refuses what grows beyond this when unpacked: far more than any message is made of.
 const MOST_UNPACKED: usize = 512 << 20;
+
+/// What a message is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    Forwards(Vec<Forward>),
+    /// They are in the store under this key.
+    Key(String),
+}
 
 /// Bytes for one message, and how many forwards are in it.
 pub(crate) struct Packed {
@@ -45,8 +56,20 @@ pub(crate) fn pack(forwards: &[Forward], raw_bytes: usize) -> std::io::Result<Pa
     })
 }
 
-/// The reverse of `pack`; `None` if these are not bytes that it made.
-pub(crate) fn unpack(bytes: &[u8]) -> Option<Vec<Forward>> {
+/// A message that says where in the store the links are.
+pub(crate) fn pack_key(key: &str) -> Vec<u8> {
+    [&[KEY], key.as_bytes()].concat()
+}
+
+/// The reverse of `pack` and `pack_key`; `None` if these are not bytes that they made.
+pub(crate) fn unpack(bytes: &[u8]) -> Option<Message> {
+    match bytes.split_first()? {
+        (&KEY, key) => Some(Message::Key(String::from_utf8(key.to_vec()).ok()?)),
+        _ => unpack_forwards(bytes).map(Message::Forwards),
+    }
+}
+
+fn unpack_forwards(bytes: &[u8]) -> Option<Vec<Forward>> {
     let (&version, rest) = bytes.split_first()?;
     let (length, rest) = rest.split_first_chunk::<4>()?;
     let length = u32::from_le_bytes(*length) as usize;
@@ -99,7 +122,14 @@ mod tests {
             forwards: packed,
         } = pack(&forwards, 500).expect("packs");
         assert_eq!(packed, 4);
-        assert_eq!(unpack(&bytes).as_deref(), Some(&forwards[..4]));
+        assert_eq!(
+            unpack(&bytes),
+            Some(Message::Forwards(forwards[..4].to_vec()))
+        );
+        assert_eq!(
+            unpack(&pack_key("a/b")),
+            Some(Message::Key("a/b".to_owned()))
+        );
         // A forward that is larger than a message goes alone.
         let large = [forward(1, 5_000), forward(2, 1)];
         assert_eq!(pack(&large, 500).expect("packs").forwards, 1);

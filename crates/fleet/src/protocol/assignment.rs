@@ -1,7 +1,7 @@
 //! Who owns which partition. One value, written by the coordinator alone, each time by compare-and-swap; each node
 //! reads from it what it is to do.
 
-use crate::records::{Epoch, Incarnation};
+use crate::records::{Epoch, Incarnation, ShipRecord};
 use serde::{Deserialize, Serialize};
 
 /// One life of one node.
@@ -23,12 +23,9 @@ pub struct Share {
     /// the first owner.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub since: u64,
-    /// Is the holder to release it?
+    /// Is the holder to release it? Stays as a wish once it was released.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moving: Option<Moving>,
-    /// When it was last assigned, in the coordinator's seconds since 1970. Only keeps partitions from moving often.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub at_s: u64,
 }
 
 /// Where a partition goes once its holder has released it.
@@ -76,5 +73,94 @@ impl Assignment {
             .iter()
             .filter(|share| share.holder.is_none())
             .count()
+    }
+}
+
+impl Share {
+    /// Its holder's time is over, as message `seq` of the ship log says.
+    fn free(&mut self, seq: u64) {
+        self.holder = None;
+        self.since = seq;
+    }
+}
+
+impl Assignment {
+    /// Accounts for one more message of the ship log.
+    pub(super) fn account(&mut self, seq: u64, node: &str, record: &LogEvent) {
+        self.log = seq;
+        let is_of = |share: &Share, is: &dyn Fn(Incarnation) -> bool| {
+            share
+                .holder
+                .as_ref()
+                .is_some_and(|holder| holder.node == node && is(holder.incarnation))
+        };
+        match *record {
+            LogEvent::Joined { incarnation } => {
+                let of_others = |share: &&mut Share| is_of(share, &|other| other != incarnation);
+                self.shares
+                    .iter_mut()
+                    .filter(of_others)
+                    .for_each(|share| share.free(seq));
+            }
+            LogEvent::Sealed { incarnation } => {
+                let of_it = |share: &&mut Share| is_of(share, &|other| other == incarnation);
+                self.shares
+                    .iter_mut()
+                    .filter(of_it)
+                    .for_each(|share| share.free(seq));
+            }
+            LogEvent::Released {
+                incarnation,
+                partition,
+                epoch,
+            } => {
+                let share = self.shares.get_mut(usize::from(partition));
+                let its = |share: &&mut Share| {
+                    is_of(share, &|other| other == incarnation) && share.epoch == epoch
+                };
+                share
+                    .filter(its)
+                    .into_iter()
+                    .for_each(|share| share.free(seq));
+            }
+            LogEvent::Other => {}
+        }
+    }
+}
+
+/// What the coordinator needs to know of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogEvent {
+    Joined {
+        incarnation: Incarnation,
+    },
+    Released {
+        incarnation: Incarnation,
+        partition: u16,
+        epoch: Epoch,
+    },
+    Sealed {
+        incarnation: Incarnation,
+    },
+    Other,
+}
+
+impl From<&ShipRecord> for LogEvent {
+    fn from(record: &ShipRecord) -> Self {
+        match *record {
+            ShipRecord::Joined { incarnation, .. } => Self::Joined { incarnation },
+            ShipRecord::Sealed { incarnation, .. } => Self::Sealed { incarnation },
+            ShipRecord::Released {
+                incarnation,
+                partition,
+                epoch,
+                ..
+            } => Self::Released {
+                incarnation,
+                partition,
+                epoch,
+            },
+            ShipRecord::Commit(_) | ShipRecord::Checkpoint(_) => Self::Other,
+        }
     }
 }
