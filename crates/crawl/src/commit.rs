@@ -47,6 +47,8 @@ pub(crate) struct Archivist {
     pub(crate) inbox: mpsc::Receiver<Finished>,
     /// In a fleet: what the node's agent wants of the journal.
     pub(crate) told: Option<mpsc::Receiver<ToArchivist>>,
+    /// The last thing it did was something that the agent wanted.
+    pub(crate) has_obeyed: bool,
     /// The last batch was as large as may be, so that most of what comes next has waited already.
     pub(crate) left_some: bool,
 }
@@ -128,9 +130,18 @@ impl Archivist {
     /// it. Entries that come meanwhile wake nobody.
     async fn gather(&mut self, batch: &mut Vec<Finished>) -> Gathered {
         let shared = Arc::clone(&self.shared);
+        // What the agent wants and what workers have finished take turns.
+        let finished = match std::mem::take(&mut self.has_obeyed) {
+            true => self.inbox.try_recv().ok(),
+            false => None,
+        };
         let first = tokio::select! {
             biased;
-            Some(told) = told(&mut self.told) => return Gathered::Told(told),
+            first = std::future::ready(finished), if finished.is_some() => first,
+            Some(told) = told(&mut self.told) => {
+                self.has_obeyed = true;
+                return Gathered::Told(told);
+            }
             first = self.inbox.recv() => first,
             () = shared.closing.notified() => None,
         };

@@ -56,6 +56,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Warc(WarcCommand),
     Check(CheckArguments),
+    Node(Box<crate::arguments_fleet::NodeArguments>),
     Augment(crate::arguments_augment::AugmentArguments),
     Config(ConfigArguments),
     Simulate(crate::arguments_simulate::SimulateArguments),

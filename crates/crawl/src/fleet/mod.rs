@@ -17,7 +17,7 @@ mod roots;
 mod shipper;
 mod warcs;
 
-pub use node::{NodeEvent, NodePlan, Quit, run_node};
+pub use node::{NodeEvent, NodePlan, Quit, quitting, run_node};
 
 pub use membership::Part;
 pub(crate) use membership::{Membership, PartitionLook};

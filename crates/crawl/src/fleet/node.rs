@@ -63,6 +63,11 @@ pub enum Quit {
     Now,
 }
 
+/// How a node is asked to end, and what hears it: for `run_node`.
+pub fn quitting() -> (watch::Sender<Quit>, watch::Receiver<Quit>) {
+    watch::channel(Quit::No)
+}
+
 /// Runs a node until its crawl has ended, or it was asked to. `tell` hears what becomes of it.
 pub fn run_node(
     plan: &NodePlan,

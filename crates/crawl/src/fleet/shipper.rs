@@ -22,6 +22,8 @@ use crate::error::CrawlError;
 const CHUNK_BYTES: usize = 8 << 20;
 /// How often it is looked whether there is something to ship.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Who has nothing else to do ships after this time, so that others hear of links soon.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 /// After NATS did not answer.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
@@ -43,7 +45,8 @@ impl Shipper {
         loop {
             // Read before what there is to ship: nothing is committed after it.
             let closed = *self.agent.membership.phases().borrow() == Phase::Closed;
-            if closed || last.elapsed() >= pause || self.agent.is_idle() {
+            let hurries = last.elapsed() >= SHORTEST_PAUSE && self.agent.is_idle();
+            if closed || last.elapsed() >= pause || hurries {
                 while let Some(chunk) = self.exporter.next(CHUNK_BYTES)? {
                     self.ship(chunk).await?;
                 }

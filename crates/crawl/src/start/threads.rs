@@ -172,6 +172,7 @@ impl Books {
             journal: self.journal,
             inbox,
             told: part.and_then(|part| part.membership.take_told()),
+            has_obeyed: false,
             left_some: false,
         };
         let archivist = match place {

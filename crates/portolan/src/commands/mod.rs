@@ -25,6 +25,7 @@ mod graph_input;
 mod inspect;
 mod links;
 mod manual;
+mod node;
 mod order;
 mod partition;
 mod partition_compare;
@@ -60,6 +61,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Links(arguments) => links::run(&arguments),
         Command::Warc(command) => warc::run(command),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Node(arguments) => node::run(&arguments),
         Command::Augment(arguments) => augment::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Completions(arguments) => manual::completions(&arguments),
