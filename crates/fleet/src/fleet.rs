@@ -49,7 +49,7 @@ impl Fleet {
             .swap(names::FLEET, Some(definition.to_json().into()), 0)
             .await?
         {
-            Swap::Done(_) => Self::assemble(bus, main, definition, blobs).await,
+            Swap::Done(_) => Self::complete(bus, main, definition, blobs).await,
             Swap::Lost(_) => Err(FleetError::Taken(definition.name)),
         }
     }
@@ -65,11 +65,11 @@ impl Fleet {
         let definition =
             Definition::read(&json.ok_or_else(|| FleetError::Unknown(name.to_owned()))?)?;
         let blobs = Blobs::open(&definition.blobs)?;
-        Self::assemble(bus, main, definition, blobs).await
+        Self::complete(bus, main, definition, blobs).await
     }
 
     /// Whoever made the fleet may have gone before its first keys were written.
-    async fn assemble(
+    async fn complete(
         bus: Bus,
         main: Kv,
         definition: Definition,

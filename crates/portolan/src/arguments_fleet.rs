@@ -12,7 +12,12 @@ use crate::failure::Failure;
 #[derive(Args)]
 pub(crate) struct ServersArguments {
     /// NATS servers, one or more: nats://HOST:PORT or tls://HOST:PORT
-    #[arg(long, value_name = "URL", value_delimiter = ',', default_value = "nats://127.0.0.1:4222")]
+    #[arg(
+        long,
+        value_name = "URL",
+        value_delimiter = ',',
+        default_value = "nats://127.0.0.1:4222"
+    )]
     pub(crate) nats: Vec<String>,
     /// Who signed the servers' certificates (PEM); 'portolan fleet certs' makes such files
     #[arg(long, value_name = "FILE", requires_all = ["cert", "key"])]

@@ -11,6 +11,7 @@ mod arguments_access;
 mod arguments_augment;
 mod arguments_bench;
 mod arguments_fleet;
+mod arguments_fleet_commands;
 mod arguments_graph;
 mod arguments_simulate;
 mod commands;

@@ -53,7 +53,9 @@ impl World {
         }
         let site = Site::serve(spec);
         let runtime = Runtime::new().expect("a runtime");
-        let servers = runtime.block_on(LocalServers::start(1, "")).expect("servers");
+        let servers = runtime
+            .block_on(LocalServers::start(1, ""))
+            .expect("servers");
         let settings = format!(
             "[scope]\nscope = \"any\"\n[politeness]\ndelay_ms = {delay_ms}\nbackoff_ms = 50\nbackoff_max_ms = 200\n\
              [outages]\nwait_ms = 3000\n[dns]\nresolve = [\"{}\"]\n[limits]\nthreads = 2\nconnections = 16\n\
@@ -71,7 +73,9 @@ impl World {
             max_pages: None,
             link_bytes: 64 << 20,
         };
-        let fleet = runtime.block_on(Fleet::create(&servers.servers(), new)).expect("a fleet");
+        let fleet = runtime
+            .block_on(Fleet::create(&servers.servers(), new))
+            .expect("a fleet");
         Some(Self {
             site,
             fleet,
@@ -103,7 +107,9 @@ impl World {
     }
 
     fn status(&self) -> FleetStatus {
-        self.runtime.block_on(self.fleet.status()).expect("a status")
+        self.runtime
+            .block_on(self.fleet.status())
+            .expect("a status")
     }
 
     fn requests(&self) -> u64 {
@@ -166,7 +172,11 @@ fn two_nodes_fetch_everything_once() {
 /// some ship intervals ago, and what was under way.
 fn at_most_unshipped(report: &WitnessReport, losses: u64) {
     let bound = losses * 150;
-    assert!(report.repeats <= bound, "{} of {bound}: {report}", report.repeats);
+    assert!(
+        report.repeats <= bound,
+        "{} of {bound}: {report}",
+        report.repeats
+    );
 }
 
 #[test]

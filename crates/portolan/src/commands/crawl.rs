@@ -337,7 +337,7 @@ fn add(list: &mut Vec<String>, more: &[String]) {
     }
 }
 
-fn read_seeds(file: &Path) -> Result<Vec<Seed>, Failure> {
+pub(crate) fn read_seeds(file: &Path) -> Result<Vec<Seed>, Failure> {
     let name = if file.as_os_str() == "-" {
         "standard input".into()
     } else {

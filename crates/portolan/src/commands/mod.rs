@@ -20,6 +20,9 @@ mod demo;
 mod diff;
 mod export;
 mod fetch;
+mod fleet;
+mod fleet_index;
+mod fleet_status;
 mod graph;
 mod graph_input;
 mod inspect;
@@ -62,6 +65,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Warc(command) => warc::run(command),
         Command::Check(arguments) => check::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),
+        Command::Fleet(command) => fleet::run(command),
         Command::Augment(arguments) => augment::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Completions(arguments) => manual::completions(&arguments),

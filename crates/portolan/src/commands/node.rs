@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use portolan_crawl::fleet::{NodeEvent, NodePlan, Quit, run_node, quitting};
+use portolan_crawl::fleet::{NodeEvent, NodePlan, Quit, quitting, run_node};
 
 use crate::arguments_fleet::NodeArguments;
 use crate::commands::crawl::Heard;
@@ -41,7 +41,10 @@ pub(crate) fn run(arguments: &NodeArguments) -> Result<ExitCode, Failure> {
             heeded = interrupts;
             let wanted = match interrupts {
                 1 => {
-                    tell(quiet, "Leaving: finishing what is under way, and shipping it. Once more to stop at once.");
+                    tell(
+                        quiet,
+                        "Leaving: finishing what is under way, and shipping it. Once more to stop at once.",
+                    );
                     Quit::Drain
                 }
                 _ => {
