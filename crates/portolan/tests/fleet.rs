@@ -7,6 +7,7 @@ use harness::{Ran, Site, finish, number, portolan, signal, text, wait_until};
 use portolan_fleet::local::{LocalServers, nats_server};
 use portolan_fleet::{Fleet, FleetStatus, NewFleet, Servers};
 use portolan_simweb::{Fault, TruthQuery, WebSpec, WitnessReport};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -45,7 +46,7 @@ fn spec() -> WebSpec {
 
 impl World {
     /// `None` where there is no nats-server; with CI set, that is a failure.
-    fn new(spec: WebSpec, delay_ms: u64) -> Option<Self> {
+    fn new(spec: WebSpec, ip_delay_ms: u64) -> Option<Self> {
         if nats_server().is_none() {
             println!("not run: no nats-server");
             assert!(std::env::var_os("CI").is_none(), "there is no nats-server");
@@ -57,7 +58,7 @@ impl World {
             .block_on(LocalServers::start(1, ""))
             .expect("servers");
         let settings = format!(
-            "[scope]\nscope = \"any\"\n[politeness]\ndelay_ms = {delay_ms}\nbackoff_ms = 50\nbackoff_max_ms = 200\n\
+            "[scope]\nscope = \"any\"\n[politeness]\ndelay_ms = 0\nip_delay_ms = {ip_delay_ms}\nbackoff_ms = 50\nbackoff_max_ms = 200\n\
              [outages]\nwait_ms = 3000\n[dns]\nresolve = [\"{}\"]\n[limits]\nthreads = 2\nconnections = 16\n\
              [archive]\ncommit_ms = 20\nfile_bytes = 400000\n[registry]\ncheckpoint_log_mb = 1\nmemory_mb = 64\n\
              [identity]\ncontact = \"https://example.org/crawler\"\n[fleet]\nship_ms = {SHIP_MS}\n",
@@ -122,6 +123,32 @@ impl World {
         assert!(came, "no requests: {:?}", self.status());
     }
 
+    /// The archive as it comes from the store: sound, and every visited page is in it once.
+    #[track_caller]
+    fn judge_archive(&self, pages: u64) {
+        let dir = self.site.path("fetched");
+        let mut fetch = portolan();
+        fetch.args(["fleet", "fetch", NAME]).arg(&dir);
+        harness::run(fetch.args(["--nats", &self.servers().urls.join(",")])).succeeded();
+        let verdicts = harness::ask(&dir, &["warc verify", "--json"]).json_lines();
+        assert!(!verdicts.is_empty());
+        for verdict in &verdicts {
+            assert_eq!(verdict["sound"], true, "{verdict}");
+        }
+        let mut times: BTreeMap<String, u32> = BTreeMap::new();
+        for record in harness::ask(&dir, &["warc list", "--json"]).json_lines() {
+            let is_answer = matches!(text(&record, "type"), "response" | "revisit");
+            if is_answer && !text(&record, "url").contains("/robots") {
+                *times.entry(text(&record, "url").to_owned()).or_default() += 1;
+            }
+        }
+        let settled = times.len() as u64;
+        println!("{settled} URLs are archived, {pages} pages");
+        assert!(settled >= pages);
+        let twice: Vec<_> = times.iter().filter(|(_, times)| **times > 1).collect();
+        assert!(twice.is_empty(), "{twice:?}");
+    }
+
     /// Everything was fetched, by the rules; returns what the witness says.
     #[track_caller]
     fn judge(&self) -> WitnessReport {
@@ -129,6 +156,10 @@ impl World {
         let missed = truth.missed(&self.site.witness().per_url());
         assert!(missed.is_empty(), "{missed:?}");
         let report = self.site.witness().report();
+        println!(
+            "{} requests, {} repeats, {} met nobody",
+            report.requests, report.repeats, report.aborted
+        );
         assert!(report.violations.is_empty(), "{report}");
         assert_eq!(report.repeats_in_one_epoch, 0, "{report}");
         report
@@ -161,11 +192,33 @@ fn two_nodes_fetch_everything_once() {
         return;
     };
     let nodes = [world.start("a"), world.start("b")];
-    for node in nodes {
-        assert!(node.ends_with_the_crawl() > 50, "it has its share");
-    }
+    let shares = nodes.map(Node::ends_with_the_crawl);
+    assert!(shares.iter().all(|share| *share > 50), "{shares:?}");
     let report = world.judge();
     assert_eq!(report.repeats, 0, "{report}");
+    world.judge_archive(shares.iter().sum());
+}
+
+#[test]
+fn an_address_is_asked_by_one_node_at_a_time() {
+    const PAUSE_MS: u64 = 40;
+    let few = spec()
+        .with_hosts(8)
+        .with_pages_per_host(12)
+        .with_latency_ms(5.0);
+    let Some(world) = World::new(few, PAUSE_MS) else {
+        return;
+    };
+    let nodes = [world.start("a"), world.start("b")];
+    let shares = nodes.map(Node::ends_with_the_crawl);
+    assert!(shares.iter().all(|share| *share > 5), "{shares:?}");
+    let report = world.judge();
+    assert_eq!(report.repeats, 0, "{report}");
+    let [address] = &report.ips[..] else {
+        panic!("all hosts are at one address: {report}");
+    };
+    assert_eq!(address.most_at_once, 1, "{report}");
+    assert!(address.min_gap_ms >= Some(PAUSE_MS as f64), "{report}");
 }
 
 /// Requests that may be made again when a node is lost: what it fetched since it shipped last, which on a busy machine is
@@ -213,6 +266,8 @@ fn what_a_lost_node_had_shipped_is_not_fetched_again() {
         node.ends_with_the_crawl();
     }
     at_most_unshipped(&world.judge(), 1);
+    // What was not shipped is in no archive.
+    world.judge_archive(300);
 }
 
 #[test]

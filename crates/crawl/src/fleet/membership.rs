@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,6 +11,7 @@ use portolan_fleet::Lease;
 use portolan_model::{CanonicalUrl, Identities, PartitionId};
 use tokio::sync::{mpsc, watch};
 
+use super::addresses::Addresses;
 use crate::commit::ToArchivist;
 use crate::error::CrawlError;
 
@@ -78,6 +80,7 @@ pub(crate) struct Membership {
     told: Mutex<Option<mpsc::Receiver<ToArchivist>>>,
     roots: mpsc::UnboundedSender<CanonicalUrl>,
     phase: watch::Sender<Phase>,
+    addresses: Addresses,
 }
 
 /// Orders that wait for the archivist.
@@ -87,6 +90,8 @@ const TOLD_MAX: usize = 64;
 pub(super) struct AgentEnds {
     /// Redirects of seeds, which widen the scope of all nodes.
     pub(super) roots: mpsc::UnboundedReceiver<CanonicalUrl>,
+    /// Addresses that a slice is wanted of.
+    pub(super) wanted: mpsc::UnboundedReceiver<IpAddr>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -97,6 +102,7 @@ impl Membership {
     pub(super) fn new(lease: Arc<Lease>) -> (Arc<Self>, AgentEnds) {
         let (archivist, told) = mpsc::channel(TOLD_MAX);
         let (roots, found) = mpsc::unbounded_channel();
+        let (addresses, wanted) = Addresses::new();
         let membership = Self {
             lease,
             stopped: AtomicBool::new(false),
@@ -108,8 +114,23 @@ impl Membership {
             told: Mutex::new(Some(told)),
             roots,
             phase: watch::Sender::new(Phase::Working),
+            addresses,
         };
-        (Arc::new(membership), AgentEnds { roots: found })
+        let ends = AgentEnds {
+            roots: found,
+            wanted,
+        };
+        (Arc::new(membership), ends)
+    }
+
+    /// May a request to an address begin that is left alone for `pause_ms` after it? `Err`: look again after so many
+    /// milliseconds.
+    pub(crate) fn may_ask_address(&self, address: IpAddr, pause_ms: u64) -> Result<(), u64> {
+        self.addresses.may_ask(address, pause_ms)
+    }
+
+    pub(super) fn addresses(&self) -> &Addresses {
+        &self.addresses
     }
 
     /// The archivist's end, for the archivist.

@@ -6,6 +6,7 @@
 //!
 //! `node`: a node's life, from its directory (`identity`) to its end. `membership`: what the crawl knows of the fleet.
 
+mod addresses;
 mod adoption;
 mod agent;
 mod hearing;

@@ -11,6 +11,7 @@ use portolan_fleet::{Definition, Fleet, FleetError, Joining, Node, Order, Server
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use super::addresses;
 use super::adoption::{Gate, blocking};
 use super::agent::Agent;
 use super::identity::Identity;
@@ -181,6 +182,7 @@ async fn life(
     };
     let mut tasks = JoinSet::new();
     tasks.spawn(Arc::clone(&agent).report());
+    tasks.spawn(addresses::ask(Arc::clone(&agent), ends.wanted));
     tasks.spawn(roots::exchange(Arc::clone(&agent), ends.roots));
     tasks.spawn(obey(Arc::clone(&agent), gate, orders));
     tasks.spawn(heed(Arc::clone(&agent), quit));
