@@ -8,7 +8,7 @@ use crate::error::ArchiveError;
 use crate::head::HttpHead;
 use crate::merge::{merge_sorted, publish};
 use crate::open::create;
-use crate::read::Record;
+use crate::read::WarcRecord;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -58,7 +58,7 @@ pub(crate) fn line_start(entry: &Entry<'_>) -> String {
 
 /// The same text as the builder's, from a record alone.
 pub(crate) fn line_start_of(
-    record: &Record,
+    record: &WarcRecord,
     http: &HttpHead<'_>,
     surt: &dyn Fn(&str) -> String,
 ) -> String {

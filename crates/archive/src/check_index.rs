@@ -3,7 +3,7 @@
 
 use crate::cdxj::{position_of, read_line};
 use crate::error::ArchiveError;
-use crate::verify::Report;
+use crate::verify::FileCheck;
 use crate::writer::stem_of;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -46,7 +46,7 @@ impl IndexFaults {
 
 /// Compares the index that a crawl keeps of a verified file; `None` if they agree, or there is none to be: the
 /// file is not in a crawl's archive, or it is being written and has no sorted one yet.
-pub fn check_index(report: &Report) -> Result<Option<IndexFaults>, ArchiveError> {
+pub fn check_index(report: &FileCheck) -> Result<Option<IndexFaults>, ArchiveError> {
     let Some(path) = index_of(&report.path) else {
         return Ok(None);
     };

@@ -2,7 +2,7 @@
 
 use crate::error::ArchiveError;
 use crate::head::HttpHead;
-use crate::read::{MAX_HTTP_HEAD_BYTES, Record, WarcReader};
+use crate::read::{MAX_HTTP_HEAD_BYTES, WarcReader, WarcRecord};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -89,7 +89,7 @@ pub enum Cat<'a> {
     /// The first response, revisit, resource or conversion of that URL.
     Url(&'a str),
     /// The record whose payload this revisit stands for.
-    Original(&'a Record),
+    Original(&'a WarcRecord),
 }
 
 /// How much of it.
@@ -108,7 +108,7 @@ pub fn cat(
     which: Cat<'_>,
     part: Part,
     out: &mut dyn Write,
-) -> Result<Option<Record>, ArchiveError> {
+) -> Result<Option<WarcRecord>, ArchiveError> {
     let Some((record, mut reader)) = find(path, which)? else {
         return Ok(None);
     };
@@ -121,7 +121,7 @@ pub fn cat(
 pub(crate) fn find(
     path: &Path,
     which: Cat<'_>,
-) -> Result<Option<(Record, WarcReader)>, ArchiveError> {
+) -> Result<Option<(WarcRecord, WarcReader)>, ArchiveError> {
     let offset = match which {
         Cat::Offset(offset) => offset,
         Cat::Url(_) | Cat::Original(_) => 0,
@@ -148,7 +148,7 @@ pub(crate) fn find(
 }
 
 /// Does `revisit` refer to this record? By its id, or by URL and date, whichever it names.
-fn is_original(record: &Record, revisit: &Record) -> bool {
+fn is_original(record: &WarcRecord, revisit: &WarcRecord) -> bool {
     if !matches!(record.kind(), "response" | "resource") {
         return false;
     }
@@ -162,7 +162,7 @@ fn is_original(record: &Record, revisit: &Record) -> bool {
 }
 
 fn write_part(
-    record: &Record,
+    record: &WarcRecord,
     reader: &mut WarcReader,
     part: Part,
     out: &mut dyn Write,

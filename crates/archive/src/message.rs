@@ -5,7 +5,7 @@ use crate::chunked::Dechunker;
 use crate::error::ArchiveError;
 use crate::head::HttpHead;
 use crate::list::{Cat, find};
-use crate::read::{MAX_HTTP_HEAD_BYTES, Record, WarcReader};
+use crate::read::{MAX_HTTP_HEAD_BYTES, WarcReader, WarcRecord};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -14,7 +14,7 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// A record whose payload has not been read yet.
 pub struct Message {
-    pub record: Record,
+    pub record: WarcRecord,
     reader: WarcReader,
     /// The HTTP head with the line ends behind it; empty where the record has none.
     head: Vec<u8>,

@@ -8,7 +8,7 @@ use crate::digest::{self, Parsed};
 use crate::error::ArchiveError;
 use crate::fault::{Fault, quoted};
 use crate::head::HttpHead;
-use crate::read::{Format, MAX_HTTP_HEAD_BYTES, Record, WarcReader};
+use crate::read::{Format, MAX_HTTP_HEAD_BYTES, WarcReader, WarcRecord};
 use sha1::{Digest, Sha1};
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -33,7 +33,7 @@ const KINDS: [&str; 8] = [
 
 /// A fault and where it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Finding {
+pub struct Flaw {
     /// Start of the record, or of its gzip member.
     pub offset: u64,
     pub record_id: Option<String>,
@@ -50,7 +50,7 @@ pub struct Captured {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Report {
+pub struct FileCheck {
     pub path: PathBuf,
     /// `None` if it is neither WARC nor ARC.
     pub format: Option<Format>,
@@ -62,20 +62,20 @@ pub struct Report {
     /// Digests that were computed and agreed.
     pub digests_checked: u64,
     /// The first of them.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<Flaw>,
     pub findings_total: u64,
     /// False if there were more records than ids can be remembered.
     pub ids_all_checked: bool,
 }
 
-impl Report {
+impl FileCheck {
     pub fn is_sound(&self) -> bool {
         self.findings_total == 0
     }
 }
 
 /// Reads the whole file. An error is the disk's; everything wrong with the file is in the report.
-pub fn verify(path: &Path) -> Result<Report, ArchiveError> {
+pub fn verify(path: &Path) -> Result<FileCheck, ArchiveError> {
     verify_with(path, None)
 }
 
@@ -84,17 +84,20 @@ pub fn verify(path: &Path) -> Result<Report, ArchiveError> {
 pub fn verify_for_index(
     path: &Path,
     surt: &dyn Fn(&str) -> String,
-) -> Result<Report, ArchiveError> {
+) -> Result<FileCheck, ArchiveError> {
     verify_with(path, Some(surt))
 }
 
-fn verify_with(path: &Path, surt: Option<&dyn Fn(&str) -> String>) -> Result<Report, ArchiveError> {
+fn verify_with(
+    path: &Path,
+    surt: Option<&dyn Fn(&str) -> String>,
+) -> Result<FileCheck, ArchiveError> {
     let mut verifier = Verifier {
         surt,
         name: path
             .file_name()
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-        report: Report {
+        report: FileCheck {
             path: path.to_owned(),
             format: None,
             records: 0,
@@ -127,13 +130,13 @@ struct Verifier<'a> {
     surt: Option<&'a dyn Fn(&str) -> String>,
     /// The file's, as its index spells it.
     name: String,
-    report: Report,
+    report: FileCheck,
     /// Hashes of the record ids met so far.
     ids: HashSet<u64>,
 }
 
 impl Verifier<'_> {
-    fn record(&mut self, record: &Record, reader: &mut WarcReader) -> Result<(), ArchiveError> {
+    fn record(&mut self, record: &WarcRecord, reader: &mut WarcReader) -> Result<(), ArchiveError> {
         let report = &mut self.report;
         report.records += 1;
         // Types come from the file: do not let it fill the table.
@@ -177,7 +180,7 @@ impl Verifier<'_> {
         }
     }
 
-    fn check_id(&mut self, record: &Record, faults: &mut Vec<Fault>) {
+    fn check_id(&mut self, record: &WarcRecord, faults: &mut Vec<Fault>) {
         let Some(id) = record.header("WARC-Record-ID") else {
             return;
         };
@@ -191,7 +194,7 @@ impl Verifier<'_> {
     fn find(&mut self, offset: u64, record_id: Option<&str>, fault: Fault) {
         self.report.findings_total += 1;
         if self.report.findings.len() < MAX_FINDINGS {
-            self.report.findings.push(Finding {
+            self.report.findings.push(Flaw {
                 offset,
                 record_id: record_id.map(|id| quoted(id.as_bytes())),
                 fault,
@@ -200,7 +203,7 @@ impl Verifier<'_> {
     }
 }
 
-fn check_headers(record: &Record, faults: &mut Vec<Fault>) {
+fn check_headers(record: &WarcRecord, faults: &mut Vec<Fault>) {
     let kind = record.kind();
     let mut required = vec!["WARC-Type", "WARC-Record-ID", "WARC-Date", "Content-Length"];
     if !matches!(kind, "warcinfo" | "metadata" | "") {
@@ -244,7 +247,7 @@ fn check_headers(record: &Record, faults: &mut Vec<Fault>) {
     }
 }
 
-fn check_arc_headers(record: &Record, faults: &mut Vec<Fault>) {
+fn check_arc_headers(record: &WarcRecord, faults: &mut Vec<Fault>) {
     let date = record.header("WARC-Date").unwrap_or_default();
     if !is_arc_date(date) {
         faults.push(Fault::BadDate(quoted(date.as_bytes())));
@@ -287,7 +290,7 @@ struct DigestCheck {
 }
 
 /// Reads the block and compares its digests with what the header says.
-fn read_digests(record: &Record, reader: &mut WarcReader) -> Result<DigestCheck, ArchiveError> {
+fn read_digests(record: &WarcRecord, reader: &mut WarcReader) -> Result<DigestCheck, ArchiveError> {
     let mut check = DigestCheck::default();
     let revisit = record.kind() == "revisit";
     // Before 1.1 it was left open which block a revisit's digest is of.
@@ -343,7 +346,7 @@ fn read_digests(record: &Record, reader: &mut WarcReader) -> Result<DigestCheck,
     Ok(check)
 }
 
-fn said(record: &Record, header: &'static str, faults: &mut Vec<Fault>) -> Option<[u8; 20]> {
+fn said(record: &WarcRecord, header: &'static str, faults: &mut Vec<Fault>) -> Option<[u8; 20]> {
     let value = record.header(header)?;
     match digest::parse(value) {
         Parsed::Sha1(sha1) => Some(sha1),

@@ -27,7 +27,7 @@ pub struct WarcWriter {
 
 /// What `finish` leaves behind.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Finished {
+pub struct ClosedArchive {
     /// The merged index of all files.
     pub index: PathBuf,
     /// Lines in it: responses and revisits.
@@ -146,7 +146,7 @@ impl WarcWriter {
     }
 
     /// Closes the open file and writes the merged index.
-    pub fn finish(mut self) -> Result<Finished, ArchiveError> {
+    pub fn finish(mut self) -> Result<ClosedArchive, ArchiveError> {
         self.close_file()?;
         let warcs = self.places.warcs()?;
         let inputs: Vec<PathBuf> = warcs
@@ -161,7 +161,7 @@ impl WarcWriter {
                 .map_err(ArchiveError::io("look at", &path))?
                 .len();
         }
-        Ok(Finished {
+        Ok(ClosedArchive {
             index: self.places.merged,
             entries,
             files: inputs.len(),
@@ -225,6 +225,16 @@ impl OpenWarc {
                 Err(error)
             }
         }
+    }
+}
+
+/// Number and name of every WARC file below `root` whose name begins with `prefix`, by number; see `file_prefix`. None
+/// where there is no archive yet.
+pub fn numbered_warcs(root: &Path, prefix: &str) -> Result<Vec<(u32, String)>, ArchiveError> {
+    let places = Places::new(root, prefix)?;
+    match places.archive.is_dir() {
+        true => places.warcs(),
+        false => Ok(Vec::new()),
     }
 }
 

@@ -28,7 +28,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::mime::utf8_by_bom;
-use lines::{Record, records};
+use lines::{Line, records};
 use rules::{RuleList, RuleSet};
 
 /// RFC 9309 2.5: a crawler must read at least this much of a robots.txt; Portolan reads no more.
@@ -81,7 +81,7 @@ impl Robots {
         let mut in_agents = false;
         for record in records(&text) {
             match record {
-                Record::UserAgent(value) => {
+                Line::UserAgent(value) => {
                     if !in_agents {
                         ours.addressed = false;
                         everyones.addressed = false;
@@ -95,20 +95,20 @@ impl Robots {
                         ours.address();
                     }
                 }
-                Record::Rule { allow, path } => {
+                Line::Rule { allow, path } => {
                     in_agents = false;
                     if site.as_ref().is_none_or(|site| site.is_meant_by(path)) {
                         ours.rule(allow, path);
                         everyones.rule(allow, path);
                     }
                 }
-                Record::CrawlDelay(value) => {
+                Line::CrawlDelay(value) => {
                     if let Some(delay) = lines::delay(value) {
                         ours.delay(delay);
                         everyones.delay(delay);
                     }
                 }
-                Record::Sitemap(value) => sitemaps.push(lines::sitemap_text(value)),
+                Line::Sitemap(value) => sitemaps.push(lines::sitemap_text(value)),
             }
         }
 

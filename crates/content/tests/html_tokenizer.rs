@@ -3,7 +3,7 @@
 
 mod conformance;
 
-use portolan_content::html::tokenizer::{Content, Tokenizer, Visitor};
+use portolan_content::html::tokenizer::{Content, TokenSink, Tokenizer};
 use portolan_content::html::{Attributes, Ending, Place, Tag, decode_references};
 use serde_json::Value;
 
@@ -194,7 +194,7 @@ impl Recorder {
     }
 }
 
-impl Visitor for Recorder {
+impl TokenSink for Recorder {
     fn start_tag(&mut self, _tag: Tag, tag: &mut Attributes<'_>) -> Content {
         let mut attributes: Vec<(String, String)> = Vec::new();
         let ending = tag.read(|name, value| {

@@ -8,7 +8,7 @@ use portolan_model::{CanonicalUrl, Visit};
 use portolan_net::{Oddity, Response, Version};
 
 /// The records of a visit, as built by a worker.
-pub(crate) enum Record {
+pub(crate) enum VisitRecords {
     /// An answer, stored in full unless its payload is known.
     Answer {
         built: Built,
@@ -22,12 +22,12 @@ pub(crate) enum Record {
     },
 }
 
-impl Record {
+impl VisitRecords {
     /// About how many bytes it takes until it is written.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
-            Record::Answer { built, .. } => built.bytes(),
-            Record::NotModified { answered, .. } => {
+            VisitRecords::Answer { built, .. } => built.bytes(),
+            VisitRecords::NotModified { answered, .. } => {
                 (answered.request_head.len() + answered.response_head.len()) as u64
             }
         }

@@ -19,11 +19,11 @@ const LONGEST_LOOK_MS: u64 = 15_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Network {
-    state: Mutex<State>,
+    state: Mutex<Signs>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Signs {
     /// Hosts that answered in this run, up to `COUNTED_HOSTS` of them.
     answered: HashSet<HostId>,
     /// Hosts that failed since the last answer of anybody: those that had answered before, or any
@@ -113,7 +113,7 @@ impl Network {
         (state.outages, state.gone_ms + open)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Signs> {
         self.state
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())

@@ -20,7 +20,7 @@ use portolan_net::{Decoder, Response};
 use portolan_registry::{Due, UrlRecord};
 
 use crate::admission::{Admission, Page};
-use crate::answered::{Answered, Record};
+use crate::answered::{Answered, VisitRecords};
 use crate::generations::Generations;
 use crate::links::{PageLinks, RawLinks};
 use crate::mapper::NameDrop;
@@ -65,7 +65,7 @@ pub(crate) struct Fetched<'a> {
 pub(crate) struct Processed {
     pub(crate) visit: Visit,
     pub(crate) links: PageLinks,
-    pub(crate) record: Option<Record>,
+    pub(crate) record: Option<VisitRecords>,
 }
 
 impl Workbench {
@@ -237,7 +237,7 @@ impl Workbench {
             .charset
             .map(|charset| charset.name().to_owned())
             .unwrap_or_default();
-        visit.title = cut(&facts.title, MAX_FIELD_BYTES).to_owned();
+        visit.title = shortened(&facts.title, MAX_FIELD_BYTES).to_owned();
         visit.simhash = facts.simhash;
         let links = metrics.sampled(Stage::Links, || {
             let base = facts
@@ -416,6 +416,9 @@ impl Workbench {
                 .write()
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
             scope.add_root(&target);
+            if let Some(membership) = &shared.membership {
+                membership.note_root(&target);
+            }
         }
         let page = Page {
             base: fetched.url,
@@ -440,7 +443,7 @@ impl Workbench {
         response: Response,
         visit: &Visit,
         links: &PageLinks,
-    ) -> Record {
+    ) -> VisitRecords {
         let (answered, body) = Answered::of(fetched.url, fetched.ip, response);
         let capture = answered.capture(fetched.url.as_str(), visit, Some(&body));
         let outlinks = links.iter().map(|link| (link.url, link.kind));
@@ -449,7 +452,7 @@ impl Workbench {
             shared.settings.archive.deduplicate && visit.is_document() && !body.is_empty();
         // A revisit record has a head of HTTP, which a resource has not.
         let may_be_copy = may_be_copy && fetched.url.scheme().is_http();
-        Record::Answer {
+        VisitRecords::Answer {
             built,
             copy: may_be_copy.then(|| Box::new(answered)),
         }
@@ -463,7 +466,7 @@ impl Workbench {
         response: Response,
         ip: Option<IpAddr>,
         at_ms: u64,
-    ) -> Option<Record> {
+    ) -> Option<VisitRecords> {
         if !url.scheme().is_http() && response.status() != 200 {
             return None;
         }
@@ -475,7 +478,7 @@ impl Workbench {
         };
         let (answered, body) = Answered::of(url, ip, response);
         let capture = answered.capture(url.as_str(), &visit, Some(&body));
-        Some(Record::Answer {
+        Some(VisitRecords::Answer {
             built: self.builder.build(&capture, []),
             copy: None,
         })
@@ -506,7 +509,7 @@ pub(crate) fn visit_of(
     mime: Option<&MimeType>,
 ) -> Visit {
     let field =
-        |name: &str| cut(response.header_str(name).unwrap_or(""), MAX_FIELD_BYTES).to_owned();
+        |name: &str| shortened(response.header_str(name).unwrap_or(""), MAX_FIELD_BYTES).to_owned();
     Visit {
         status: response.status(),
         attempt: fetched.due.attempts.saturating_add(1),
@@ -564,7 +567,7 @@ fn looks_heavy(path: &str) -> bool {
 }
 
 /// At most `bytes` bytes of a text, cut between characters.
-fn cut(text: &str, bytes: usize) -> &str {
+fn shortened(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
         return text;
     }
@@ -610,9 +613,9 @@ mod tests {
 
     #[test]
     fn texts_are_cut_between_characters() {
-        assert_eq!(cut("añb", 2), "a");
-        assert_eq!(cut("añb", 3), "añ");
-        assert_eq!(cut("abc", 9), "abc");
+        assert_eq!(shortened("añb", 2), "a");
+        assert_eq!(shortened("añb", 3), "añ");
+        assert_eq!(shortened("abc", 9), "abc");
     }
 
     #[test]

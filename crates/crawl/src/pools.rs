@@ -58,9 +58,9 @@ pub(crate) struct Pools {
     sizes: PoolSizes,
     quick: Semaphore,
     /// Turns in quick places by number, that is in the order in which they began.
-    seated: RefCell<BTreeMap<u64, Rc<State>>>,
+    seated: RefCell<BTreeMap<u64, Rc<SeatState>>>,
     /// Turns in waiting places, by the order in which they took them.
-    waiting: RefCell<BTreeMap<u64, Rc<State>>>,
+    waiting: RefCell<BTreeMap<u64, Rc<SeatState>>>,
     resolving: Cell<usize>,
     pacing: Cell<usize>,
     handing_over: Cell<usize>,
@@ -89,7 +89,7 @@ enum Place {
     Slow,
 }
 
-struct State {
+struct SeatState {
     number: u64,
     place: Cell<Place>,
     /// When the request began that is under way. `None` while the turn does work of ours.
@@ -110,7 +110,7 @@ pub(crate) struct GivenUp(pub(crate) Duration);
 /// A turn's place, given back when it is dropped.
 pub(crate) struct Seat {
     pools: Rc<Pools>,
-    state: Rc<State>,
+    state: Rc<SeatState>,
     host: HostId,
     begun: Instant,
 }
@@ -164,7 +164,7 @@ impl Pools {
             }
             Place::Quick
         };
-        let state = Rc::new(State {
+        let state = Rc::new(SeatState {
             number: self.number(),
             place: Cell::new(place),
             since: Cell::new(None),
@@ -188,7 +188,7 @@ impl Pools {
         self.next_number.replace(self.next_number.get() + 1)
     }
 
-    fn sit(&self, state: &Rc<State>) {
+    fn sit(&self, state: &Rc<SeatState>) {
         state.place.set(Place::Quick);
         self.seated
             .borrow_mut()
@@ -201,7 +201,7 @@ impl Pools {
             return;
         }
         self.look_at.set(Some(now + LOOK_EVERY));
-        let overdue: Vec<Rc<State>> = self
+        let overdue: Vec<Rc<SeatState>> = self
             .seated
             .borrow()
             .values()
@@ -241,7 +241,7 @@ impl Pools {
     }
 
     /// Leave whatever place it is.
-    fn leave(&self, state: &State) {
+    fn leave(&self, state: &SeatState) {
         match state.place.get() {
             Place::Quick => {
                 self.seated.borrow_mut().remove(&state.number);
@@ -268,7 +268,7 @@ impl Pools {
     }
 }
 
-impl State {
+impl SeatState {
     fn waited(&self, now: Instant) -> Duration {
         let since = self.since.get();
         since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
@@ -415,7 +415,7 @@ impl Seat {
 }
 
 /// Exchange whatever place it is for a quick one. Those who come from elsewhere go before turns that have not begun.
-async fn take_quick(pools: Rc<Pools>, state: Rc<State>) {
+async fn take_quick(pools: Rc<Pools>, state: Rc<SeatState>) {
     pools.leave(&state);
     // The semaphore is never closed; were it, going on would be right.
     if let Ok(permit) = pools.quick.acquire().await {

@@ -56,11 +56,11 @@ impl Debt {
 /// The limit over all hosts.
 #[derive(Debug)]
 pub(crate) struct Rate {
-    state: Mutex<State>,
+    state: Mutex<Balance>,
 }
 
 #[derive(Debug)]
-struct State {
+struct Balance {
     debt: Debt,
     /// Those who may not begin come back one after the other.
     next_us: u64,
@@ -71,7 +71,7 @@ impl Rate {
     /// `None` for 0, which is no limit.
     pub(crate) fn new(bytes_per_s: u64) -> Option<Self> {
         (bytes_per_s > 0).then(|| Self {
-            state: Mutex::new(State {
+            state: Mutex::new(Balance {
                 debt: Debt::of(bytes_per_s),
                 next_us: 0,
                 average_bytes: FIRST_GUESS_BYTES,
@@ -107,7 +107,7 @@ impl Rate {
         state.average_bytes = (state.average_bytes * 7 + bytes) / 8;
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Balance> {
         self.state
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())

@@ -21,20 +21,22 @@ impl Retry {
     /// From reasons' names; none is all that failed. An unknown one is told in one sentence.
     pub fn named<'a>(names: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         // Other settings change those, no retry.
-        let is_liftable = |reason: &Reason| !reason.is_access_condition();
+        let may_be_retried = |reason: &Reason| !reason.is_liftable();
         let reasons = names
             .map(|name| {
-                Reason::from_name(name).filter(is_liftable).ok_or_else(|| {
-                    let all: Vec<&str> = Reason::ALL
-                        .iter()
-                        .filter(|reason| is_liftable(reason))
-                        .map(|reason| reason.name())
-                        .collect();
-                    format!(
-                        "'{name}' is no reason to ask again for; there are {}",
-                        all.join(", ")
-                    )
-                })
+                Reason::from_name(name)
+                    .filter(may_be_retried)
+                    .ok_or_else(|| {
+                        let all: Vec<&str> = Reason::ALL
+                            .iter()
+                            .filter(|reason| may_be_retried(reason))
+                            .map(|reason| reason.name())
+                            .collect();
+                        format!(
+                            "'{name}' is no reason to ask again for; there are {}",
+                            all.join(", ")
+                        )
+                    })
             })
             .collect::<Result<_, _>>()?;
         Ok(Self { reasons })

@@ -5,7 +5,7 @@ use portolan_model::{Outcome, Visit};
 use portolan_net::Response;
 use portolan_registry::LastCheck;
 
-use crate::answered::{Answered, Record};
+use crate::answered::{Answered, VisitRecords};
 use crate::links::PageLinks;
 use crate::page::{Fetched, Processed, visit_of};
 use crate::shared::Shared;
@@ -65,7 +65,7 @@ pub(crate) fn not_modified(
     Processed {
         visit,
         links: PageLinks::none(Some(fetched.due.doc)),
-        record: Some(Record::NotModified {
+        record: Some(VisitRecords::NotModified {
             answered: Box::new(answered),
             since_ms,
         }),

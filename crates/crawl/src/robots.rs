@@ -10,7 +10,7 @@ use portolan_model::{CanonicalUrl, Reason, RobotsRecord, RobotsStatus, Truncatio
 use portolan_net::{BodySink, DecodeEnd, Decoder, Method, NetError, Response};
 use portolan_registry::Entry;
 
-use crate::answered::Record;
+use crate::answered::VisitRecords;
 use crate::asker::{Answer, Asked, Asker};
 use crate::generations::Generations;
 use crate::links::PageLinks;
@@ -37,11 +37,11 @@ pub(crate) enum RobotsStep {
 
 /// What a worker knows of robots.txt files, ahead of what is folded.
 pub(crate) struct RobotsCache {
-    origins: Generations<String, State>,
+    origins: Generations<String, Standing>,
 }
 
 #[derive(Clone)]
-enum State {
+enum Standing {
     Settled {
         rules: Rc<Rules>,
         expires_ms: u64,
@@ -117,6 +117,15 @@ impl Visitor {
         let shared = &self.shared;
         let key = UrlKey::of(url, &shared.ids);
         let owner = shared.division.part_of(key, self.partition);
+        if let Some(membership) = &shared.membership
+            && !membership.holds(owner)
+        {
+            // Only the node that has the host knows how it is to be left alone.
+            return Err(NetError::Connect {
+                address: url.host().to_owned(),
+                detail: "another node of the fleet looks after it".to_owned(),
+            });
+        }
         let rest = shared.neighbours.rest_of(&shared.routes, owner, key.host);
         let Some(rest) = self.asker.seat.wait_for(rest).await? else {
             // Nobody is there to answer: the crawl ends.
@@ -145,12 +154,12 @@ impl Visitor {
         let now_ms = self.shared.now_ms();
         let mut cache = self.worker.robots.borrow_mut();
         match cache.origins.get(origin) {
-            Some(State::Settled {
+            Some(Standing::Settled {
                 rules, expires_ms, ..
             }) if *expires_ms > now_ms => {
                 return Some(RobotsStep::Settled(Rc::clone(rules)));
             }
-            Some(State::Reading(_)) => return None,
+            Some(Standing::Reading(_)) => return None,
             _ => {}
         }
         // One that expires later than any may was written by a clock that was set back since.
@@ -173,7 +182,7 @@ impl Visitor {
         let rules = Rc::new(Rules::new(robots));
         cache.origins.insert(
             origin.to_owned(),
-            State::Settled {
+            Standing::Settled {
                 rules: Rc::clone(&rules),
                 expires_ms,
                 answered_ms: 0,
@@ -185,7 +194,7 @@ impl Visitor {
     /// The request that is next for this origin's robots.txt.
     fn reading(&mut self, origin: &str) -> Option<Reading> {
         let mut cache = self.worker.robots.borrow_mut();
-        if let Some(State::Reading(reading)) = cache.origins.get(origin) {
+        if let Some(Standing::Reading(reading)) = cache.origins.get(origin) {
             return Some(reading.clone());
         }
         let next = CanonicalUrl::from_canonical(format!("{origin}/robots.txt")).ok()?;
@@ -203,7 +212,7 @@ impl Visitor {
             let mut cache = self.worker.robots.borrow_mut();
             cache
                 .origins
-                .insert(url.origin().to_owned(), State::Reading(reading));
+                .insert(url.origin().to_owned(), Standing::Reading(reading));
         }
     }
 
@@ -212,7 +221,7 @@ impl Visitor {
     pub(crate) fn is_vouched_for(&self, origin: &str) -> bool {
         let mut cache = self.worker.robots.borrow_mut();
         match cache.origins.get(origin) {
-            Some(State::Settled { answered_ms, .. }) => {
+            Some(Standing::Settled { answered_ms, .. }) => {
                 *answered_ms > 0 && *answered_ms >= self.asker.pulse.last_ms
             }
             _ => false,
@@ -268,7 +277,7 @@ impl Visitor {
                             .robots
                             .borrow_mut()
                             .origins
-                            .insert(origin.to_owned(), State::Reading(reading));
+                            .insert(origin.to_owned(), Standing::Reading(reading));
                     }
                     // RFC 9309: after that many redirects it may count as unavailable.
                     _ => {
@@ -323,7 +332,7 @@ impl Visitor {
         }
         self.worker.robots.borrow_mut().origins.insert(
             origin.to_owned(),
-            State::Settled {
+            Standing::Settled {
                 rules,
                 expires_ms,
                 answered_ms: now_ms,
@@ -370,12 +379,17 @@ impl Visitor {
             .robots
             .borrow_mut()
             .origins
-            .insert(origin.to_owned(), State::Reading(reading));
+            .insert(origin.to_owned(), Standing::Reading(reading));
         self.log_pulse().await;
     }
 
     /// What was learnt of the host, with the sitemaps that it names: all of it, or nothing.
-    async fn log_host(&mut self, robots: RobotsRecord, links: PageLinks, record: Option<Record>) {
+    async fn log_host(
+        &mut self,
+        robots: RobotsRecord,
+        links: PageLinks,
+        record: Option<VisitRecords>,
+    ) {
         let entry = Entry::Host {
             host: self.turn.name.clone(),
             pulse: self.asker.pulse,

@@ -166,10 +166,7 @@ impl Beginning {
 
 /// What settings keep out, only settings let in; all else may be another thing by now.
 fn may_have_changed(url: &UrlRecord) -> bool {
-    url.state != UrlState::Excluded
-        || url
-            .reason
-            .is_some_and(|reason| !reason.is_access_condition())
+    url.state != UrlState::Excluded || url.reason.is_some_and(|reason| !reason.is_liftable())
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::budget::{Budget, StoppedBy};
 use crate::commit::Finished;
 use crate::division::Division;
 use crate::error::CrawlError;
+use crate::fleet::Membership;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
 use crate::named::Named;
@@ -78,6 +79,8 @@ pub(crate) struct Shared {
     /// When this run opened the registry; tells it from other runs.
     pub(crate) run_ms: u64,
     pub(crate) failure: Mutex<Option<CrawlError>>,
+    /// `None` on a single machine.
+    pub(crate) membership: Option<Arc<Membership>>,
 }
 
 /// Budget, in KiB, for records and links between workers and archivist.
@@ -132,6 +135,7 @@ impl Shared {
             judged_before: (0, 0),
             run_ms: 0,
             failure: Mutex::new(None),
+            membership: None,
             settings,
             clock,
         })
@@ -171,6 +175,11 @@ impl Shared {
             Arc::clone(&self.ranker),
             self.ids,
         )
+    }
+
+    /// May the Web be asked now? On a single machine always; a node needs its lease, and somewhere to put what comes.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.membership.as_ref().is_none_or(|node| node.may_ask())
     }
 
     /// By which pauses go.

@@ -11,7 +11,7 @@ use portolan_net::{BodySink, Method, NetError};
 use portolan_registry::{Due, Entry, RegistryError, Turn};
 use tokio::time::Instant;
 
-use crate::answered::Record;
+use crate::answered::VisitRecords;
 use crate::asker::{Asked, Asker};
 use crate::body_watch::BodyWatch;
 use crate::budget::Claim;
@@ -413,7 +413,7 @@ impl Visitor {
         &mut self,
         partition: PartitionId,
         entry: Entry,
-        record: Option<Record>,
+        record: Option<VisitRecords>,
     ) {
         let finished = Finished {
             partition,

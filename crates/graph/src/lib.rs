@@ -48,7 +48,7 @@ pub use rank::{
 };
 pub use read::{CrawlPages, SYNTHETIC_PREFIX, read_bv, read_crawl, read_files, read_tsv};
 pub use replay::{
-    CHECKPOINTS, Mode, ModeResult, ModeSettings, Order, OrderResult, Orders, draw_seeds,
+    CHECKPOINTS, Mode, ModeResult, ModeSettings, OrderResult, Orders, draw_seeds,
     draw_seeds_of_parts, replay_modes, replay_orders,
 };
 pub use synthetic::{SyntheticSpec, SyntheticWeb};

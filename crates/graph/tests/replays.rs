@@ -3,9 +3,10 @@
 mod small;
 
 use portolan_graph::{
-    Mode, ModeResult, ModeSettings, Order, SyntheticSpec, WebGraph, draw_seeds,
-    draw_seeds_of_parts, replay_modes, replay_orders,
+    Mode, ModeResult, ModeSettings, SyntheticSpec, WebGraph, draw_seeds, draw_seeds_of_parts,
+    replay_modes, replay_orders,
 };
+use portolan_model::Order;
 
 fn by_mode(results: &[ModeResult], mode: Mode) -> &ModeResult {
     results
@@ -105,7 +106,7 @@ fn orders_reach_the_same_pages_and_the_knowing_one_sooner() {
         assert!(at(order, 3) > 0.0);
     }
     // At a tenth of the pages.
-    assert!(at(Order::LastSession, 3) > at(Order::Breadth, 3));
+    assert!(at(Order::Pagerank, 3) > at(Order::Breadth, 3));
     assert_eq!(
         replay_orders(&graph, &seeds, &Order::ALL).expect("again"),
         orders

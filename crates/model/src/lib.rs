@@ -35,6 +35,6 @@ pub use link::{Link, LinkBatch, LinkKind, Verdict};
 pub use partitioner::{FixedSiteHash, PageHash, Partitioner, SiteHash, UrlKey, jump_hash};
 pub use ports::service_of_port;
 pub use ranker::{Known, MAX_CLASS, Order, Ranker, SCORE_BITS, given_priority, plain_priority};
-pub use reason::Reason;
+pub use reason::{Cause, Reason};
 pub use url::{CanonicalUrl, CanonicalUrlError, Canonicalizer, is_public_suffix};
 pub use visit::{ArchivePosition, Change, History, Outcome, Truncation, Visit};

@@ -43,7 +43,7 @@ pub trait Ranker: Send + Sync {
     fn class(&self, back_links: u32, score: u32) -> u8;
 }
 
-/// The orders of the registry's frontier. Fixed when a registry is made.
+/// The orders in which pages may be fetched. That of a registry's frontier is fixed when the registry is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -58,21 +58,25 @@ pub enum Order {
     /// How many other sites link to the page, by linear counting (Whang and others) in
     /// [`SCORE_BITS`] bits: a site that links twice counts once.
     SiteIndegree,
-    /// From a rank table: the class that came with the first link (see [`Ranker::given`]); pages without one go by
-    /// back-links.
+    /// From a rank table, as of an earlier session: the class that came with the first link (see [`Ranker::given`]);
+    /// pages without one go by back-links.
     Pagerank,
+    /// PageRank of what has been fetched so far. Only for replays of a known graph: a frontier would have to hold the
+    /// graph.
+    LivePagerank,
 }
 
 impl Order {
-    pub const ALL: [Order; 5] = [
+    pub const ALL: [Order; 6] = [
         Order::Backlinks,
         Order::Breadth,
         Order::Opic,
         Order::SiteIndegree,
         Order::Pagerank,
+        Order::LivePagerank,
     ];
 
-    /// As people write it in settings, and as it is written to disk.
+    /// As people type it, and as it is written to disk.
     pub fn name(self) -> &'static str {
         match self {
             Order::Backlinks => "backlinks",
@@ -80,7 +84,13 @@ impl Order {
             Order::Opic => "opic",
             Order::SiteIndegree => "site-indegree",
             Order::Pagerank => "pagerank",
+            Order::LivePagerank => "live-pagerank",
         }
+    }
+
+    /// May a crawl have it? The others are for replays.
+    pub fn is_for_crawls(self) -> bool {
+        self != Order::LivePagerank
     }
 
     pub fn from_name(name: &str) -> Option<Self> {
@@ -128,7 +138,9 @@ impl Ranker for Order {
     #[inline]
     fn class(&self, back_links: u32, score: u32) -> u8 {
         match self {
-            Order::Backlinks | Order::Pagerank => back_links.checked_ilog2().unwrap_or(0) as u8,
+            Order::Backlinks | Order::Pagerank | Order::LivePagerank => {
+                back_links.checked_ilog2().unwrap_or(0) as u8
+            }
             Order::Breadth => 0,
             Order::Opic => class_of_cash(score),
             Order::SiteIndegree => score.count_ones() as u8,

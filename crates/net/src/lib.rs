@@ -32,7 +32,7 @@ pub use http::{
 pub use network::{Network, NotANetwork};
 pub use proxy::{Proxies, ProxyError};
 pub use resolve::{
-    Answer, DnsResolver, Lookup, Mapping, MappingCounters, MappingSettings, NotResolved,
+    Addresses, DnsResolver, Lookup, Mapping, MappingCounters, MappingSettings, NotResolved,
     NotResolvedBy, ResolveRule, ResolveRuleError, Resolved, Resolver, StaticResolver,
     SystemResolver, check_name_server,
 };

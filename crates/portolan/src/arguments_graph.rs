@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
+use portolan_model::Order;
 
 use crate::arguments::at_least_one;
 
@@ -119,17 +121,21 @@ pub(crate) struct PartitionArguments {
     pub(crate) svg: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OrderArgument {
-    Breadth,
-    Backlinks,
-    /// Of what has been fetched so far
-    Pagerank,
-    Opic,
-    /// How many other sites link to the page's site
-    SiteIndegree,
-    /// PageRank of the whole graph, as the next session knows it
-    LastSession,
+/// The orders by the names that settings have for them.
+fn order() -> impl TypedValueParser<Value = Order> {
+    let named = Order::ALL.map(|order| {
+        PossibleValue::new(order.name()).help(match order {
+            Order::Backlinks => "The logarithm of the back-links",
+            Order::Breadth => "First come, first served",
+            Order::Opic => "Each page fetched gives what it has to its links",
+            Order::SiteIndegree => "How many other sites link to the page",
+            Order::Pagerank => {
+                "PageRank of the whole graph, as a session knows it from the one before"
+            }
+            Order::LivePagerank => "PageRank of what has been fetched so far",
+        })
+    });
+    PossibleValuesParser::new(named).map(|name| Order::from_name(&name).unwrap_or_default())
 }
 
 /// Replay a crawl of a graph under each order: how soon are the important pages there?
@@ -142,8 +148,8 @@ pub(crate) struct OrderArguments {
     #[command(flatten)]
     pub(crate) input: GraphInput,
     /// One order
-    #[arg(long, value_enum, default_value = "backlinks")]
-    pub(crate) by: OrderArgument,
+    #[arg(long, value_name = "ORDER", value_parser = order(), default_value = "backlinks")]
+    pub(crate) by: Order,
     /// All orders
     #[arg(long)]
     pub(crate) compare: bool,

@@ -2,7 +2,7 @@
 //! sorted runs that are read a few entries at a time. Entries may be stale: whoever takes one asks
 //! the URL's record. Not when a host is due; that is the host queue's.
 //!
-//! How far a host's queue has been read is a *cut*: the first place not read yet. Those of hosts that had a turn
+//! How far a host's queue has been read is a *bookmark*: the first place not read yet. Those of hosts that had a turn
 //! lately are in RAM, and hold for all runs and for what is being written to one. When RAM is written, they become entries of the
 //! new run, and hold for the older ones. So a turn costs the same however many of its host's URLs have been taken
 //! before, and merges leave out what was.
@@ -29,10 +29,10 @@ const HEAP_ENTRIES: usize = 2;
 /// Entries read ahead for a host that has no window to keep them in: what is left of them when its turn ends is
 /// read again in its next.
 const PREFETCH_UNKEPT: usize = 4;
-/// The place of a run's cuts: no URL has it, as arrivals are counted from 1.
-const CUT: u64 = 0;
-/// RAM of one host's cut.
-pub(crate) const CUT_BYTES: usize = 32;
+/// The place of a run's bookmarks: no URL has it, as arrivals are counted from 1.
+const BOOKMARK: u64 = 0;
+/// RAM of one host's bookmark.
+pub(crate) const BOOKMARK_BYTES: usize = 32;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Candidate {
@@ -55,10 +55,10 @@ pub(crate) struct Frontier {
     windows: IdMap<Window>,
     /// For a host: the first place not read yet of runs and frozen entries. A hint: without it, entries are read again
     /// and found stale.
-    cuts: IdMap<u64>,
+    bookmarks: IdMap<u64>,
     prefetch: usize,
     max_windows: usize,
-    max_cuts: usize,
+    max_bookmarks: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -67,13 +67,13 @@ pub(crate) struct Frozen {
     /// Entries in the queues.
     queued: usize,
     /// They hold for all runs.
-    cuts: Arc<IdMap<u64>>,
+    bookmarks: Arc<IdMap<u64>>,
 }
 
 impl Frozen {
-    /// An upper bound of the number of hosts that have entries or a cut.
+    /// An upper bound of the number of hosts that have entries or a bookmark.
     pub(crate) fn hosts(&self) -> usize {
-        self.queues.len() + self.cuts.len()
+        self.queues.len() + self.bookmarks.len()
     }
 
     fn of_host(&self, host: u64) -> impl Iterator<Item = Candidate> {
@@ -94,9 +94,9 @@ impl Frontier {
         let kind = Kind {
             name: "due",
             shape: ENTRIES,
-            combining: Combining::Cuts,
+            combining: Combining::Bookmarks,
             filter_bytes: limits.due_filter_bytes,
-            // Filters tell hosts. A guess: there may be more with few entries, or cuts alone.
+            // Filters tell hosts. A guess: there may be more with few entries, or bookmarks alone.
             entries_per_filter_key: 4,
             fan_in: 3,
         };
@@ -106,10 +106,10 @@ impl Frontier {
             frozen: None,
             runs: Runs::open(dir, kind, run_ids)?,
             windows: IdMap::default(),
-            cuts: IdMap::default(),
+            bookmarks: IdMap::default(),
             prefetch: limits.prefetch_urls,
             max_windows: limits.windows,
-            max_cuts: limits.cuts,
+            max_bookmarks: limits.bookmarks,
         })
     }
 
@@ -128,8 +128,8 @@ impl Frontier {
     }
 
     /// Hosts that something was read for since RAM was written.
-    pub(crate) fn cuts(&self) -> usize {
-        self.cuts.len()
+    pub(crate) fn bookmarks(&self) -> usize {
+        self.bookmarks.len()
     }
 
     pub(crate) fn ram_bytes(&self) -> usize {
@@ -139,14 +139,14 @@ impl Frontier {
             .map(|window| 64 + window.ahead.capacity() * size_of::<Candidate>())
             .sum();
         let frozen = self.frozen.as_ref();
-        let (frozen, cuts) = frozen.map_or((0, 0), |frozen| {
+        let (frozen, bookmarks) = frozen.map_or((0, 0), |frozen| {
             let queued = frozen.queued + HEAP_ENTRIES * frozen.queues.len();
-            (queued, frozen.cuts.len())
+            (queued, frozen.bookmarks.len())
         });
         (self.recent() + frozen) * FRONTIER_ENTRY_BYTES
             + self.runs.ram_bytes()
             + ahead
-            + (self.cuts.len() + cuts) * CUT_BYTES
+            + (self.bookmarks.len() + bookmarks) * BOOKMARK_BYTES
     }
 
     /// The host's best entry, which leaves the frontier.
@@ -199,9 +199,9 @@ impl Frontier {
     pub(crate) fn close_window(&mut self, host: u64) {
         if let Some(window) = self.windows.remove(&host)
             && let Some(first) = window.ahead.front()
-            && let Some(cut) = self.cuts.get_mut(&host)
+            && let Some(bookmark) = self.bookmarks.get_mut(&host)
         {
-            *cut = first.place.min(*cut);
+            *bookmark = first.place.min(*bookmark);
         }
     }
 
@@ -212,10 +212,10 @@ impl Frontier {
         } else {
             self.prefetch
         };
-        let mut cut = self.cuts.get(&host).copied().unwrap_or(CUT + 1);
+        let mut bookmark = self.bookmarks.get(&host).copied().unwrap_or(BOOKMARK + 1);
         let mut sources = Vec::with_capacity(self.runs.len() + 1);
         if let Some(frozen) = &self.frozen {
-            let unread = frozen.of_host(host).filter(|one| one.place >= cut);
+            let unread = frozen.of_host(host).filter(|one| one.place >= bookmark);
             let mut unread: Vec<Candidate> = unread.collect();
             // One host may have all entries; `prefetch` of them are enough for now.
             if unread.len() > prefetch {
@@ -224,24 +224,24 @@ impl Frontier {
             }
             unread.sort_unstable();
             sources.push(Source::Frozen(unread.into_iter()));
-            let for_runs = frozen.cuts.get(&host).copied();
-            cut = cut.max(for_runs.unwrap_or(0));
+            let for_runs = frozen.bookmarks.get(&host).copied();
+            bookmark = bookmark.max(for_runs.unwrap_or(0));
         }
         for run in self.runs.iter() {
             if !run.table.filter().may_hold(host) {
                 continue;
             }
             let mut cursor = Cursor::new(run.table.clone());
-            let mut found = cursor.seek((host, CUT))?;
-            let for_older = match found && cursor.key() == (host, CUT) {
+            let mut found = cursor.seek((host, BOOKMARK))?;
+            let for_older = match found && cursor.key() == (host, BOOKMARK) {
                 true => number(cursor.value(), run)?,
                 false => 0,
             };
-            found = found && cursor.seek((host, cut))?;
+            found = found && cursor.seek((host, bookmark))?;
             if found && cursor.key().0 == host {
                 sources.push(Source::Run { cursor, run });
             }
-            cut = cut.max(for_older);
+            bookmark = bookmark.max(for_older);
         }
         let mut ahead = VecDeque::new();
         while ahead.len() < prefetch {
@@ -263,11 +263,11 @@ impl Frontier {
         }
         let drained = ahead.len() < prefetch;
         if let Some(last) = ahead.back() {
-            if self.cuts.len() >= 2 * self.max_cuts {
+            if self.bookmarks.len() >= 2 * self.max_bookmarks {
                 // They should have been written long ago.
-                self.cuts.clear();
+                self.bookmarks.clear();
             }
-            self.cuts.insert(host, last.place + 1);
+            self.bookmarks.insert(host, last.place + 1);
         }
         let window = self.windows.entry(host).or_default();
         window.ahead.extend(ahead);
@@ -289,7 +289,7 @@ impl Frontier {
         let frozen = Frozen {
             queues: Arc::new(std::mem::take(&mut self.recent)),
             queued: std::mem::take(&mut self.recent_entries),
-            cuts: Arc::new(std::mem::take(&mut self.cuts)),
+            bookmarks: Arc::new(std::mem::take(&mut self.bookmarks)),
         };
         self.frozen = Some(frozen.clone());
         frozen
@@ -312,7 +312,7 @@ impl Frontier {
         }
         for run in self.runs.iter() {
             let mut cursor = Cursor::new(run.table.clone());
-            let mut more = cursor.seek((host, CUT + 1))?;
+            let mut more = cursor.seek((host, BOOKMARK + 1))?;
             while more && cursor.key().0 == host {
                 all.push(Candidate {
                     place: cursor.key().1,
@@ -330,7 +330,7 @@ impl Frontier {
 /// Frozen entries as a sorted source, for writing them to a run.
 pub(crate) fn frozen_source(frozen: Frozen) -> impl FnMut(&mut Vec<u8>) -> Option<Key> {
     let queued = frozen.queues.keys().copied();
-    let mut hosts: Vec<u64> = queued.chain(frozen.cuts.keys().copied()).collect();
+    let mut hosts: Vec<u64> = queued.chain(frozen.bookmarks.keys().copied()).collect();
     hosts.sort_unstable();
     hosts.dedup();
     let mut hosts = hosts.into_iter();
@@ -342,13 +342,11 @@ pub(crate) fn frozen_source(frozen: Frozen) -> impl FnMut(&mut Vec<u8>) -> Optio
             next = 0;
             queue.clear();
             queue.extend(frozen.of_host(host));
-            // A cut, as if it were a document.
-            queue.extend(
-                frozen
-                    .cuts
-                    .get(&host)
-                    .map(|&doc| Candidate { place: CUT, doc }),
-            );
+            // A bookmark, as if it were a document.
+            queue.extend(frozen.bookmarks.get(&host).map(|&doc| Candidate {
+                place: BOOKMARK,
+                doc,
+            }));
             queue.sort_unstable();
             queue.dedup();
         }
@@ -388,7 +386,7 @@ impl Source<'_> {
     }
 }
 
-/// A document, or the place of a cut.
+/// A document, or the place of a bookmark.
 fn number(value: &[u8], run: &Run) -> Result<u64> {
     number_of(value)
         .ok_or_else(|| RegistryError::corrupt(run.table.path(), 0, "an entry is not a document"))
@@ -455,13 +453,13 @@ mod tests {
             }
             write(&mut frontier, id);
         }
-        // A merge of the newer runs keeps the cut for the oldest.
+        // A merge of the newer runs keeps the bookmark for the oldest.
         merge(&mut frontier, 50);
         assert_eq!(frontier.runs.len(), 2);
         assert_eq!(take(&mut frontier, 2), [next, next + 1]);
         frontier.close_window(HOST);
         next += 2;
-        // One of all leaves out what was taken, and the cuts.
+        // One of all leaves out what was taken, and the bookmarks.
         for doc in 1..=2 * URLS {
             frontier.push(HOST + 2, doc, doc);
         }

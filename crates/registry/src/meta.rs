@@ -72,7 +72,7 @@ impl Meta {
         let (number, mark) = rest.split_once(META_MARK)?;
         let meta = Self {
             partitions: number.parse().ok().filter(|&number| number > 0)?,
-            order: Order::from_name(order)?,
+            order: Order::from_name(order).filter(|order| order.is_for_crawls())?,
             crawl_id: u64::from_str_radix(id, 16).ok()?,
             mark: u64::from_str_radix(mark, 16).ok()?,
         };

@@ -129,7 +129,7 @@ impl Record {
     /// Would a link that may be crawled make it due?
     pub(crate) fn is_liftable(&self) -> bool {
         let reason = self.reason();
-        self.state == UrlState::Excluded && reason.is_some_and(Reason::is_access_condition)
+        self.state == UrlState::Excluded && reason.is_some_and(Reason::is_liftable)
     }
 
     /// What an outcome makes of it.

@@ -1,6 +1,6 @@
 //! Settings of a registry, and what they come to for one partition.
 
-use crate::frontier::{CUT_BYTES, FRONTIER_ENTRY_BYTES};
+use crate::frontier::{BOOKMARK_BYTES, FRONTIER_ENTRY_BYTES};
 use crate::recent::{Recent, SLOT_BYTES};
 use portolan_model::{Identities, Order};
 
@@ -40,6 +40,9 @@ pub struct RegistrySettings {
     /// No host's pause is longer, but for the delay in force: a "not before" further away is cut when
     /// it is read.
     pub longest_pause_ms: u64,
+    /// It is one of a fleet: it holds the partitions that it has adopted, and begins with none. Frames of its journal up to
+    /// this number are shipped. `None`: it holds all partitions.
+    pub shipped_frames: Option<u64>,
     /// Merges are done by who wants them, and not by threads of their own: everything happens in one order.
     pub merge_inline: bool,
 }
@@ -59,12 +62,13 @@ impl Default for RegistrySettings {
             unknown_delay_ms: 1_000,
             retry_now: false,
             longest_pause_ms: 86_400_000,
+            shipped_frames: None,
             merge_inline: false,
         }
     }
 }
 
-/// One partition's share. Of changed records, frontier entries, cuts and news there may be an eighth more before
+/// One partition's share. Of changed records, frontier entries, bookmarks and news there may be an eighth more before
 /// anybody waits for them to be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -82,7 +86,7 @@ pub(crate) struct Limits {
     pub(crate) hosts_in_ram: usize,
     pub(crate) prefetch_urls: usize,
     pub(crate) windows: usize,
-    pub(crate) cuts: usize,
+    pub(crate) bookmarks: usize,
     pub(crate) known_filter_bytes: usize,
     pub(crate) due_filter_bytes: usize,
     pub(crate) host_filter_bytes: usize,
@@ -113,7 +117,7 @@ impl Limits {
             prefetch_urls: settings.prefetch_urls.max(1),
             windows: (percent(1) / 512).max(4),
             // As many again may be on their way to disk.
-            cuts: (percent(2) / (2 * CUT_BYTES)).max(8),
+            bookmarks: (percent(2) / (2 * BOOKMARK_BYTES)).max(8),
             known_filter_bytes: percent(80),
             due_filter_bytes: percent(20),
             host_filter_bytes: percent(4),
@@ -135,7 +139,7 @@ impl Limits {
             hosts_in_ram: usize::MAX,
             prefetch_urls: 16,
             windows: 16,
-            cuts: usize::MAX / 4,
+            bookmarks: usize::MAX / 4,
             known_filter_bytes: 0,
             due_filter_bytes: 0,
             host_filter_bytes: 0,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use portolan_net::{Answer, Dialed, Dialer, Lookup, NotResolved, NotResolvedBy, Pipe, Resolver};
+use portolan_net::{Addresses, Dialed, Dialer, Lookup, NotResolved, NotResolvedBy, Pipe, Resolver};
 use portolan_simweb::{Web, Within};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
@@ -64,7 +64,7 @@ impl Resolver for World {
             if troubles.any(|trouble| trouble == Trouble::Nameless) {
                 return Err(not_resolved(NotResolvedBy::NoAnswer));
             }
-            Ok(Answer {
+            Ok(Addresses {
                 addresses: vec![address],
                 port_override: None,
                 ttl_ms: None,

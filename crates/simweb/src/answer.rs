@@ -15,7 +15,7 @@ const MIN_ENCODED_BYTES: usize = 200;
 
 /// An answer before it is put on the wire. Kept by a connection, so that its buffers are used again.
 #[derive(Default)]
-pub(crate) struct Answer {
+pub(crate) struct Reply {
     pub(crate) status: u16,
     /// Whole header lines but for Content-Length and Connection, each with its CRLF.
     pub(crate) headers: Vec<u8>,
@@ -26,7 +26,7 @@ pub(crate) struct Answer {
     scratch: Scratch,
 }
 
-impl Answer {
+impl Reply {
     fn clear(&mut self) {
         self.status = 200;
         self.headers.clear();
@@ -65,7 +65,7 @@ impl Web {
         resource: Resource,
         request: &Request,
         refusals: u32,
-        answer: &mut Answer,
+        answer: &mut Reply,
     ) {
         answer.clear();
         if request.method == Method::Other {
@@ -100,7 +100,7 @@ impl Web {
         }
     }
 
-    fn trap_page(&self, answer: &mut Answer, write: impl FnOnce(&mut Vec<u8>)) {
+    fn trap_page(&self, answer: &mut Reply, write: impl FnOnce(&mut Vec<u8>)) {
         answer.header("Content-Type", "text/html; charset=utf-8");
         write(&mut answer.body);
     }
@@ -111,7 +111,7 @@ impl Web {
         page: u32,
         request: &Request,
         refusals: u32,
-        answer: &mut Answer,
+        answer: &mut Reply,
     ) {
         let plan = self.plan(host, page);
         match plan.role {
@@ -149,7 +149,7 @@ impl Web {
         }
     }
 
-    fn write_type(&self, host: u32, page: u32, answer: &mut Answer) {
+    fn write_type(&self, host: u32, page: u32, answer: &mut Reply) {
         let media = match self.plan(host, page).role {
             Role::Text => "text/plain; charset=utf-8",
             Role::Binary => "application/pdf",
@@ -191,7 +191,7 @@ impl Web {
         page: u32,
         version: Version,
         request: &Request,
-        answer: &mut Answer,
+        answer: &mut Reply,
     ) {
         if self.lacks_validators(host, page) {
             return;
@@ -219,7 +219,7 @@ impl Web {
         }
     }
 
-    fn encode(&self, host: u32, page: u32, request: &Request, answer: &mut Answer) {
+    fn encode(&self, host: u32, page: u32, request: &Request, answer: &mut Reply) {
         if request.accept_encoding.is_empty() || answer.body.len() < MIN_ENCODED_BYTES {
             return;
         }
@@ -269,7 +269,7 @@ impl Web {
         }
     }
 
-    fn answer_redirect(&self, host: u32, page: u32, redirect: Redirect, answer: &mut Answer) {
+    fn answer_redirect(&self, host: u32, page: u32, redirect: Redirect, answer: &mut Reply) {
         let (to_host, to_page) = self.redirect_target(host, page, redirect);
         let bits = mix(self.spec.seed, u64::from(host), u64::from(page), 0x53);
         let path = self.path(to_host, to_page);
@@ -298,7 +298,7 @@ impl Web {
         answer.header("Location", &location);
     }
 
-    fn answer_robots(&self, host: u32, answer: &mut Answer) {
+    fn answer_robots(&self, host: u32, answer: &mut Reply) {
         match self.robots_kind(host) {
             RobotsKind::Missing => answer.plain(404, "text/html", NOT_FOUND),
             RobotsKind::Denied => answer.plain(403, "text/html", b"<html><body>no</body></html>\n"),

@@ -1,6 +1,6 @@
 //! One connection: read a request, let the Web answer, put it on the wire, tell the witness. Keep-alive and pipelining-safe.
 
-use crate::answer::Answer;
+use crate::answer::Reply;
 use crate::control::control;
 use crate::oddity::Oddity;
 use crate::request::{Method, Parsed, Request, parse};
@@ -29,7 +29,7 @@ pub(crate) struct Connection<S> {
     ip: usize,
     input: Vec<u8>,
     output: Vec<u8>,
-    answer: Answer,
+    answer: Reply,
     /// The host the connection is counted for.
     host: Option<u32>,
     user_agent: Option<String>,
@@ -47,7 +47,7 @@ impl<S: Stream> Connection<S> {
             ip,
             input: Vec::with_capacity(READ_BYTES),
             output: Vec::new(),
-            answer: Answer::default(),
+            answer: Reply::default(),
             host: None,
             user_agent: None,
             requests: 0,

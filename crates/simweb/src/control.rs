@@ -1,6 +1,6 @@
 //! Questions and orders from another process, on any name that is no host of the Web: `/-/witness`, `/-/mark`, …
 
-use crate::answer::Answer;
+use crate::answer::Reply;
 use crate::request::Request;
 use crate::truth::{Scope, TruthQuery};
 use crate::verdict::Verdict;
@@ -21,12 +21,7 @@ const INDEX: &str = "\
 ";
 
 /// Answers a request that names no host of the Web. False: not ours either.
-pub(crate) fn control(
-    web: &Web,
-    witness: &Witness,
-    request: &Request,
-    answer: &mut Answer,
-) -> bool {
+pub(crate) fn control(web: &Web, witness: &Witness, request: &Request, answer: &mut Reply) -> bool {
     let (path, query) = request
         .target
         .split_once('?')
@@ -92,7 +87,7 @@ pub(crate) fn control(
 /// Requests that can be recorded on order.
 const MAX_RECORDED: u64 = 1_000_000;
 
-fn json<T: Serialize>(answer: &mut Answer, value: &T) {
+fn json<T: Serialize>(answer: &mut Reply, value: &T) {
     match serde_json::to_vec(value) {
         Ok(text) => answer.plain(200, "application/json", &text),
         Err(error) => answer.plain(500, "text/plain", error.to_string().as_bytes()),

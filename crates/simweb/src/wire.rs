@@ -1,6 +1,6 @@
 //! Puts an answer on the wire, well-formed or odd, and says when its last byte was handed over. Every oddity is made here.
 
-use crate::answer::Answer;
+use crate::answer::Reply;
 use crate::oddity::Oddity;
 use crate::spec::OddSpec;
 use crate::web::push_number;
@@ -47,7 +47,7 @@ impl Wire<'_> {
     pub(crate) async fn send<S: Stream>(
         &self,
         stream: &mut S,
-        answer: &Answer,
+        answer: &Reply,
         out: &mut Vec<u8>,
     ) -> io::Result<Sent> {
         out.clear();
@@ -77,7 +77,7 @@ impl Wire<'_> {
     }
 
     /// Builds an odd answer that is sent in one go; says whether the connection may be kept after it.
-    fn write_odd(&self, oddity: Oddity, answer: &Answer, out: &mut Vec<u8>) -> bool {
+    fn write_odd(&self, oddity: Oddity, answer: &Reply, out: &mut Vec<u8>) -> bool {
         let body = &answer.body[..];
         let len = Some(body.len());
         match oddity {
@@ -127,7 +127,7 @@ impl Wire<'_> {
         false
     }
 
-    fn write_chunks(&self, oddity: Oddity, answer: &Answer, out: &mut Vec<u8>) {
+    fn write_chunks(&self, oddity: Oddity, answer: &Reply, out: &mut Vec<u8>) {
         let keep = self.keep && oddity == Oddity::Chunked;
         self.write_head(answer, "HTTP/1.1", None, keep, out);
         // The head's last line is empty; the further header goes before it.
@@ -154,7 +154,7 @@ impl Wire<'_> {
     async fn drip<S: Stream>(
         &self,
         stream: &mut S,
-        answer: &Answer,
+        answer: &Reply,
         out: &mut Vec<u8>,
     ) -> io::Result<Sent> {
         self.write_head(answer, "HTTP/1.1", Some(answer.body.len()), self.keep, out);
@@ -178,7 +178,7 @@ impl Wire<'_> {
     async fn endless<S: Stream>(
         &self,
         stream: &mut S,
-        answer: &Answer,
+        answer: &Reply,
         out: &mut Vec<u8>,
     ) -> io::Result<Sent> {
         self.write_head(answer, "HTTP/1.1", None, false, out);
@@ -207,7 +207,7 @@ impl Wire<'_> {
 
     fn write_head(
         &self,
-        answer: &Answer,
+        answer: &Reply,
         version: &str,
         length: Option<usize>,
         keep: bool,

@@ -14,7 +14,7 @@ pub use report::{
 
 use crate::sick::{Figures, Ward};
 use crate::web::{Resource, Web};
-use lane::Finding;
+use lane::Breach;
 use slot::{HostSlot, IpSlot};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -428,12 +428,12 @@ impl Witness {
         self.web.origin(host) + target
     }
 
-    fn note_finding(&self, finding: Finding, host: u32, target: &str) {
+    fn note_finding(&self, finding: Breach, host: u32, target: &str) {
         match finding {
-            Finding::Overlap { at_ns } => {
+            Breach::Overlap { at_ns } => {
                 self.note(ViolationKind::Overlap, host, target, at_ns, String::new())
             }
-            Finding::TooSoon {
+            Breach::TooSoon {
                 at_ns,
                 gap_ns,
                 required_ns,

@@ -1,13 +1,13 @@
 //! The header line of ARC version 1, the format before WARC. Read-only: nothing here writes it.
 
-use super::reader::Record;
+use super::reader::WarcRecord;
 
 /// How every ARC file starts.
 pub(super) const OPENING: &[u8] = b"filedesc://";
 
 /// `URL IP-address Archive-date Content-type Archive-length`. URLs with spaces are met with, so
 /// fields are counted from the end.
-pub(super) fn parse_header(line: &str, bytes: &[u8], offset: u64) -> Option<Record> {
+pub(super) fn parse_header(line: &str, bytes: &[u8], offset: u64) -> Option<WarcRecord> {
     let mut fields = line.rsplitn(5, ' ');
     let length = fields.next()?;
     let mime = fields.next()?;
@@ -30,7 +30,7 @@ pub(super) fn parse_header(line: &str, bytes: &[u8], offset: u64) -> Option<Reco
         ("Content-Type", mime),
         ("Content-Length", length),
     ];
-    Some(Record {
+    Some(WarcRecord {
         offset,
         version: "ARC/1".to_owned(),
         headers: headers

@@ -6,7 +6,7 @@ mod arc;
 mod reader;
 mod source;
 
-pub use reader::{Block, Format, Record, WarcReader};
+pub use reader::{Block, Format, WarcReader, WarcRecord};
 
 /// A record's header fields may take this much together; a hostile file gets no more RAM.
 pub(crate) const MAX_HEADER_BYTES: usize = 256 << 10;

@@ -20,7 +20,7 @@ pub enum Format {
 
 /// The header of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Record {
+pub struct WarcRecord {
     /// Where it starts in the file; in a gzip file, where its member starts.
     pub offset: u64,
     /// `WARC/1.1`, or `ARC/1`.
@@ -33,7 +33,7 @@ pub struct Record {
     pub header_bytes: Vec<u8>,
 }
 
-impl Record {
+impl WarcRecord {
     /// The first header of that name, whatever its case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
@@ -134,7 +134,7 @@ impl WarcReader {
 
     /// The next record's header; `None` at the end. Errors are the disk's; a damaged file gives
     /// faults instead.
-    pub fn next_record(&mut self) -> Result<Option<Record>, ArchiveError> {
+    pub fn next_record(&mut self) -> Result<Option<WarcRecord>, ArchiveError> {
         self.finish_record()?;
         loop {
             match self.try_next() {
@@ -334,9 +334,9 @@ impl WarcReader {
     }
 
     /// The header after its version line.
-    fn read_header(&mut self, first: &Line, offset: u64) -> Result<Record, Stop> {
+    fn read_header(&mut self, first: &Line, offset: u64) -> Result<WarcRecord, Stop> {
         let version = first.text().trim_end().to_owned();
-        let mut record = Record {
+        let mut record = WarcRecord {
             offset,
             version,
             headers: Vec::new(),
@@ -537,7 +537,7 @@ impl Read for Block<'_> {
 }
 
 enum Found {
-    Record(Record),
+    Record(WarcRecord),
     /// Something was skipped; look again.
     Again,
     End,

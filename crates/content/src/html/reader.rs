@@ -12,7 +12,7 @@ use super::parts::{Holds, IN_HTML, IN_META, IN_SVG};
 use super::refresh::refresh_target;
 use super::slots::Slots;
 use super::sources::{applet_files, srcset_urls};
-use super::tokenizer::{Content, Visitor};
+use super::tokenizer::{Content, TokenSink};
 use crate::charset::{
     Charset, CharsetSource, ESC, charset_of_content, decode_segment, from_meta_label,
 };
@@ -174,7 +174,7 @@ impl Page {
     }
 }
 
-impl<S: FnMut(Found<'_>)> Visitor for Reader<'_, S> {
+impl<S: FnMut(Found<'_>)> TokenSink for Reader<'_, S> {
     #[inline]
     fn start_tag(&mut self, tag: Tag, attributes: &mut Attributes<'_>) -> Content {
         if self.page.contexts.ignores(tag) && !self.page.wants(tag) {

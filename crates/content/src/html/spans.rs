@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::attributes::{Attributes, Ending};
 use super::names::Tag;
-use super::tokenizer::{Content, Tokenizer, Visitor};
+use super::tokenizer::{Content, TokenSink, Tokenizer};
 
 /// Longer tags are no marks.
 const MAX_TAG_BYTES: usize = 4 * 1024;
@@ -59,7 +59,7 @@ struct Open {
     inner: u32,
 }
 
-impl<W: FnMut(&[u8], &[u8]) -> bool> Visitor for Spans<W> {
+impl<W: FnMut(&[u8], &[u8]) -> bool> TokenSink for Spans<W> {
     fn start_tag(&mut self, tag: Tag, attributes: &mut Attributes<'_>) -> Content {
         let (mut id, mut class) = (None, None);
         let ending = attributes.read(|name, value| {

@@ -1,5 +1,5 @@
 //! The HTML standard's tokenizer over bytes of any ASCII-compatible charset, in chunks of any size.
-//! Tells a [`Visitor`] of tags and text; decodes nothing and keeps no more than one unfinished tag.
+//! Tells a [`TokenSink`] of tags and text; decodes nothing and keeps no more than one unfinished tag.
 
 mod raw;
 
@@ -39,7 +39,7 @@ impl Content {
 }
 
 /// Who hears what the tokenizer finds.
-pub trait Visitor {
+pub trait TokenSink {
     /// A start tag. Acts only if `attributes` come to an end; otherwise the same tag is told of
     /// again when more bytes have come, and the answer does not count.
     fn start_tag(&mut self, tag: Tag, attributes: &mut Attributes<'_>) -> Content;
@@ -121,7 +121,7 @@ impl Tokenizer {
         tokenizer
     }
 
-    pub fn feed<V: Visitor>(&mut self, input: &[u8], visitor: &mut V) {
+    pub fn feed<V: TokenSink>(&mut self, input: &[u8], visitor: &mut V) {
         let mut pos = 0;
         while !self.pending.is_empty() || self.oversize.is_some() {
             if pos == input.len() {
@@ -133,7 +133,7 @@ impl Tokenizer {
     }
 
     /// The page has ended. An unfinished tag is nothing; the beginning of one may be text.
-    pub fn finish<V: Visitor>(&mut self, visitor: &mut V) {
+    pub fn finish<V: TokenSink>(&mut self, visitor: &mut V) {
         let pending = std::mem::take(&mut self.pending);
         let content = self.content();
         let is_text = match self.state {
@@ -147,7 +147,7 @@ impl Tokenizer {
     }
 
     /// Goes on with what is pending; the new position in `input`.
-    fn complete<V: Visitor>(&mut self, input: &[u8], pos: usize, visitor: &mut V) -> usize {
+    fn complete<V: TokenSink>(&mut self, input: &[u8], pos: usize, visitor: &mut V) -> usize {
         let Some(finder) = &mut self.finder else {
             // Not yet clear what it is: at most a few bytes more will tell.
             let mut lexeme = std::mem::take(&mut self.pending);
@@ -182,7 +182,7 @@ impl Tokenizer {
         pos + taken.len()
     }
 
-    fn skip_oversize<V: Visitor>(&mut self, tag: Oversize, self_closing: bool, visitor: &mut V) {
+    fn skip_oversize<V: TokenSink>(&mut self, tag: Oversize, self_closing: bool, visitor: &mut V) {
         self.state = State::Data;
         if tag.is_end {
             visitor.end_tag(Tag::of(tag.name), b"");
@@ -193,7 +193,7 @@ impl Tokenizer {
         }
     }
 
-    fn run<V: Visitor>(&mut self, input: &[u8], visitor: &mut V) {
+    fn run<V: TokenSink>(&mut self, input: &[u8], visitor: &mut V) {
         let mut pos = 0;
         while pos < input.len() {
             pos = match self.state {
@@ -211,7 +211,7 @@ impl Tokenizer {
         }
     }
 
-    fn data<V: Visitor>(&mut self, input: &[u8], mut pos: usize, visitor: &mut V) -> usize {
+    fn data<V: TokenSink>(&mut self, input: &[u8], mut pos: usize, visitor: &mut V) -> usize {
         while let Some(offset) = find(b'<', &input[pos..]) {
             let lt = pos + offset;
             if offset > 0 {
@@ -250,7 +250,7 @@ impl Tokenizer {
         input.len()
     }
 
-    fn start_tag<V: Visitor>(&mut self, input: &[u8], lt: usize, visitor: &mut V) -> Step {
+    fn start_tag<V: TokenSink>(&mut self, input: &[u8], lt: usize, visitor: &mut V) -> Step {
         let Some((name, end)) = tag_name(input, lt + 1) else {
             return Step::Incomplete;
         };
@@ -267,7 +267,7 @@ impl Tokenizer {
         Step::To(lt + attributes.tag_bytes())
     }
 
-    fn end_tag<V: Visitor>(&mut self, input: &[u8], lt: usize, visitor: &mut V) -> Step {
+    fn end_tag<V: TokenSink>(&mut self, input: &[u8], lt: usize, visitor: &mut V) -> Step {
         let Some((name, end)) = tag_name(input, lt + 2) else {
             return Step::Incomplete;
         };
@@ -288,7 +288,7 @@ impl Tokenizer {
     }
 
     /// What `<!` begins.
-    fn declaration<V: Visitor>(&mut self, input: &[u8], lt: usize, visitor: &mut V) -> Step {
+    fn declaration<V: TokenSink>(&mut self, input: &[u8], lt: usize, visitor: &mut V) -> Step {
         const CDATA: &[u8] = b"[CDATA[";
         let rest = &input[lt + 2..];
         if rest.starts_with(b"--") {
@@ -309,7 +309,7 @@ impl Tokenizer {
         self.skip_to(State::Bogus, lt + 2, visitor)
     }
 
-    fn skip_to<V: Visitor>(&mut self, state: State, pos: usize, visitor: &mut V) -> Step {
+    fn skip_to<V: TokenSink>(&mut self, state: State, pos: usize, visitor: &mut V) -> Step {
         visitor.skipped();
         self.state = state;
         Step::To(pos)
@@ -325,7 +325,7 @@ impl Tokenizer {
         }
     }
 
-    fn cdata<V: Visitor>(&mut self, input: &[u8], pos: usize, visitor: &mut V) -> usize {
+    fn cdata<V: TokenSink>(&mut self, input: &[u8], pos: usize, visitor: &mut V) -> usize {
         let rest = &input[pos..];
         if let Some(end) = memmem::find(rest, b"]]>") {
             visitor.text(&rest[..end], Content::Cdata);

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 /// A record that means something to a crawler. Values are trimmed and without comments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Record<'a> {
+pub(super) enum Line<'a> {
     UserAgent(&'a [u8]),
     Rule { allow: bool, path: &'a [u8] },
     CrawlDelay(&'a [u8]),
     Sitemap(&'a [u8]),
 }
 
-pub(super) fn records(text: &[u8]) -> impl Iterator<Item = Record<'_>> {
+pub(super) fn records(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
     text.split(|&b| b == b'\n' || b == b'\r').filter_map(record)
 }
 
@@ -76,7 +76,7 @@ pub(super) fn sitemap_text(value: &[u8]) -> Cow<'_, str> {
     }
 }
 
-fn record(line: &[u8]) -> Option<Record<'_>> {
+fn record(line: &[u8]) -> Option<Line<'_>> {
     let line = match memchr::memchr(b'#', line) {
         Some(at) => &line[..at],
         None => line,
@@ -100,7 +100,7 @@ fn record(line: &[u8]) -> Option<Record<'_>> {
     // A sitemap whose key was forgotten.
     let looks_like_sitemap =
         starts_with_http(line) && line.windows(7).any(|w| w.eq_ignore_ascii_case(b"sitemap"));
-    looks_like_sitemap.then_some(Record::Sitemap(line))
+    looks_like_sitemap.then_some(Line::Sitemap(line))
 }
 
 #[derive(Clone, Copy)]
@@ -120,19 +120,19 @@ impl Key {
             .map(|(_, key)| *key)
     }
 
-    fn record(self, value: &[u8]) -> Record<'_> {
+    fn record(self, value: &[u8]) -> Line<'_> {
         match self {
-            Key::UserAgent => Record::UserAgent(value),
-            Key::Allow => Record::Rule {
+            Key::UserAgent => Line::UserAgent(value),
+            Key::Allow => Line::Rule {
                 allow: true,
                 path: value,
             },
-            Key::Disallow => Record::Rule {
+            Key::Disallow => Line::Rule {
                 allow: false,
                 path: value,
             },
-            Key::CrawlDelay => Record::CrawlDelay(value),
-            Key::Sitemap => Record::Sitemap(value),
+            Key::CrawlDelay => Line::CrawlDelay(value),
+            Key::Sitemap => Line::Sitemap(value),
         }
     }
 }

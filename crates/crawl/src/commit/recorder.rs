@@ -4,7 +4,7 @@ use portolan_archive::{Built, ContentSeen, RecordBuilder, SeenRecord, WarcWriter
 use portolan_model::{ArchivePosition, Identities};
 use portolan_registry::Entry;
 
-use crate::answered::{Answered, Record};
+use crate::answered::{Answered, VisitRecords};
 use crate::error::CrawlError;
 
 pub(crate) struct Recorder {
@@ -51,12 +51,16 @@ impl Recorder {
     }
 
     /// Appends the record that the entry tells of, and says in the entry where it is.
-    pub(crate) fn store(&mut self, entry: &mut Entry, record: Record) -> Result<(), CrawlError> {
+    pub(crate) fn store(
+        &mut self,
+        entry: &mut Entry,
+        record: VisitRecords,
+    ) -> Result<(), CrawlError> {
         match (entry, record) {
-            (entry @ Entry::Visit { .. }, Record::Answer { built, copy }) => {
+            (entry @ Entry::Visit { .. }, VisitRecords::Answer { built, copy }) => {
                 self.store_answer(entry, built, copy.as_deref())
             }
-            (Entry::Visit { url, visit, .. }, Record::NotModified { answered, since_ms }) => {
+            (Entry::Visit { url, visit, .. }, VisitRecords::NotModified { answered, since_ms }) => {
                 let known = self.seen.lookup(visit.fingerprint, &visit.sha1)?;
                 let first = known.unwrap_or_else(|| SeenRecord {
                     url: url.clone(),
@@ -67,7 +71,7 @@ impl Recorder {
                 visit.archive = Some(self.append(&built)?);
                 Ok(())
             }
-            (Entry::Host { archive, .. }, Record::Answer { built, .. }) => {
+            (Entry::Host { archive, .. }, VisitRecords::Answer { built, .. }) => {
                 *archive = Some(self.append(&built)?);
                 Ok(())
             }

@@ -88,7 +88,7 @@ impl Judge<'_> {
             Reason::NoArchive => changes.touch("robots.meta") && !self.settings.robots.meta,
             Reason::PrivateAddress => changes.touch("dns.") || changes.touch_roots(),
             Reason::TooManyRedirects => true,
-            reason => reason.is_access_condition(),
+            reason => reason.is_liftable(),
         }
     }
 }

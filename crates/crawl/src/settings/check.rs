@@ -28,6 +28,12 @@ impl Settings {
         self.check_texts()?;
         self.check_patterns()?;
         self.check_access()?;
+        if !self.frontier.order.is_for_crawls() {
+            return wrong(
+                "frontier.order",
+                "is an order for replays of a known graph ('portolan order'); no crawl can have it",
+            );
+        }
         if self.frontier.order == Order::Pagerank && self.frontier.ranks.is_empty() {
             return wrong(
                 "frontier.ranks",
@@ -72,6 +78,12 @@ impl Settings {
         }
         if self.registry.partitions > MAX_PARTITIONS {
             return wrong("registry.partitions", "must be at most 1024");
+        }
+        if !(100..=60_000).contains(&self.fleet.ship_ms) {
+            return wrong("fleet.ship_ms", "must be 100 to 60000");
+        }
+        if self.fleet.max_unshipped_mb == 0 {
+            return wrong("fleet.max_unshipped_mb", "must be at least 1");
         }
         if self.registry.memory_mb < 16 {
             return wrong("registry.memory_mb", "must be at least 16");

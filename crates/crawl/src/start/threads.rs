@@ -46,6 +46,10 @@ impl Books {
     /// Let the crawl run, on threads of its own.
     pub(crate) fn begin(self) -> Result<Crawl, CrawlError> {
         let begun = self.checked.begun;
+        let (canonicalizer, seeds) = (
+            self.checked.canonicalizer.clone(),
+            self.checked.seeds.clone(),
+        );
         let employed = self.employ(Place::Threads)?;
         let watcher = employed.watcher;
         let watcher = spawn("watcher", move || watch::run(watcher))?;
@@ -57,6 +61,8 @@ impl Books {
             recovered: employed.recovered,
             too_few_files: employed.too_few_files,
             judging_for: employed.judging_for,
+            canonicalizer,
+            seeds,
             watcher,
         })
     }
@@ -75,8 +81,13 @@ impl Books {
         let judged_before = stats.fold((0, 0), |sum, stats| {
             (sum.0 + stats.judged_due, sum.1 + stats.judged_out)
         });
+        let part = checked.plan.part;
+        let partitions = match &part {
+            Some(_) => usize::from(self.division.partitions()),
+            None => self.partitions.len(),
+        };
         let workers = assembly::threads(&checked.plan.settings)
-            .min(self.partitions.len())
+            .min(partitions)
             .max(1);
         let (neighbours, questions) = Neighbours::of(workers);
         let (routes, ends) = Routes::deal(self.partitions.iter().map(Partition::id), workers);
@@ -114,13 +125,20 @@ impl Books {
             session_begun_ms: self.session.1,
             judged_before,
             failure: Mutex::new(None),
+            membership: part.as_ref().map(|p| Arc::clone(&p.membership)),
         });
+        if part.as_ref().is_some_and(|part| part.limited) {
+            shared.budget.wait_for_allotments();
+        }
         let canonicalizer = checked.canonicalizer;
-        plant(
-            &shared,
-            shared.admission(canonicalizer.clone()),
-            &self.new_seeds,
-        )?;
+        // A node plants the seeds of a partition when it is the first to have it.
+        if part.is_none() {
+            plant(
+                &shared,
+                shared.admission(canonicalizer.clone()),
+                &self.new_seeds,
+            )?;
+        }
         let judges = self.judging.is_some() || self.beginning.is_some() || self.retry.is_some();
         if judges && place == Place::Here {
             return Err(CrawlError::Input(
@@ -153,6 +171,8 @@ impl Books {
             recorder: Recorder::new(self.archive.warc, self.archive.seen, builder, self.ids),
             journal: self.journal,
             inbox,
+            told: part.and_then(|part| part.membership.take_told()),
+            has_obeyed: false,
             left_some: false,
         };
         let archivist = match place {

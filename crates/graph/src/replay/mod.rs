@@ -7,5 +7,5 @@ mod order;
 mod seeds;
 
 pub use modes::{Mode, ModeResult, ModeSettings, replay_modes};
-pub use order::{CHECKPOINTS, Order, OrderResult, Orders, replay_orders};
+pub use order::{CHECKPOINTS, OrderResult, Orders, replay_orders};
 pub use seeds::{draw_seeds, draw_seeds_of_parts};

@@ -1,7 +1,7 @@
 //! What an order is worth: the share of the graph's PageRank, and of its most linked pages, that has been fetched after
 //! a given number of pages.
 
-use portolan_model::{DocId, Order as Ranked, Ranker};
+use portolan_model::{DocId, Order, Ranker};
 use serde::Serialize;
 
 use super::frontier::{Judge, replay};
@@ -13,40 +13,6 @@ use crate::rank::{LivePageRank, PageRankSettings, ScoreRanker, back_links, by_sc
 pub const CHECKPOINTS: [f64; 6] = [0.01, 0.02, 0.05, 0.10, 0.20, 0.50];
 /// The most linked pages: this share of all.
 const MOST_LINKED: f64 = 0.01;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    Breadth,
-    Backlinks,
-    Pagerank,
-    Opic,
-    SiteIndegree,
-    /// PageRank of the whole graph, as a session knows it from the session before.
-    LastSession,
-}
-
-impl Order {
-    pub const ALL: [Order; 6] = [
-        Order::Breadth,
-        Order::Backlinks,
-        Order::Pagerank,
-        Order::Opic,
-        Order::SiteIndegree,
-        Order::LastSession,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Order::Breadth => "breadth",
-            Order::Backlinks => "backlinks",
-            Order::Pagerank => "pagerank",
-            Order::Opic => "opic",
-            Order::SiteIndegree => "site-indegree",
-            Order::LastSession => "last-session",
-        }
-    }
-}
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct OrderResult {
@@ -77,7 +43,7 @@ pub fn replay_orders(graph: &WebGraph, seeds: &[u32], orders: &[Order]) -> Resul
     let back = graph.links.transposed();
     let ranks = pagerank(&graph.links, &back, PageRankSettings::default()).scores;
     drop(back);
-    let reached = replay(graph, seeds, &mut Judge::Ranker(&Ranked::Breadth));
+    let reached = replay(graph, seeds, &mut Judge::Ranker(&Order::Breadth));
     let linked = back_links(&graph.links);
     let most = ((reached.len() as f64 * MOST_LINKED).ceil() as usize).max(1);
     let mut is_reached = vec![false; ranks.len()];
@@ -96,7 +62,7 @@ pub fn replay_orders(graph: &WebGraph, seeds: &[u32], orders: &[Order]) -> Resul
         .map(|&order| {
             let fetched = match order {
                 Order::Breadth => reached.clone(),
-                Order::Pagerank => {
+                Order::LivePagerank => {
                     replay(graph, seeds, &mut Judge::Live(&mut LivePageRank::default()))
                 }
                 _ => replay(
@@ -119,16 +85,13 @@ pub fn replay_orders(graph: &WebGraph, seeds: &[u32], orders: &[Order]) -> Resul
 
 fn ranker(order: Order, ranks: &[f64]) -> Box<dyn Ranker> {
     match order {
-        Order::Breadth => Box::new(Ranked::Breadth),
-        Order::Backlinks => Box::new(Ranked::Backlinks),
-        Order::Opic => Box::new(Ranked::Opic),
-        Order::SiteIndegree => Box::new(Ranked::SiteIndegree),
-        Order::Pagerank | Order::LastSession => Box::new(ScoreRanker::new(
+        Order::Pagerank => Box::new(ScoreRanker::new(
             ranks
                 .iter()
                 .enumerate()
                 .map(|(page, &score)| (DocId(page as u64), score)),
         )),
+        _ => Box::new(order),
     }
 }
 

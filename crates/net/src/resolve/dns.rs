@@ -1,6 +1,6 @@
 //! DNS servers that a person named, asked directly; answers say how long they hold.
 
-use super::{Answer, Lookup, NotResolved, NotResolvedBy, Resolver};
+use super::{Addresses, Lookup, NotResolved, NotResolvedBy, Resolver};
 use crate::error::is_exhaustion;
 use crate::tls::SetupError;
 use hickory_resolver::TokioResolver;
@@ -97,7 +97,7 @@ impl Resolver for DnsResolver {
                 .iter()
                 .map(|record| u64::from(record.ttl) * 1_000)
                 .min();
-            Ok(Answer {
+            Ok(Addresses {
                 addresses: found.iter().collect(),
                 port_override: None,
                 ttl_ms,

@@ -2,7 +2,7 @@
 //! name however many want it.
 
 use super::patience::WaitingRoom;
-use super::{Answer, NotResolved, NotResolvedBy, Resolved, Resolver, StaticResolver};
+use super::{Addresses, NotResolved, NotResolvedBy, Resolved, Resolver, StaticResolver};
 use crate::NetError;
 use portolan_model::Clock;
 use serde::{Deserialize, Serialize};
@@ -154,7 +154,7 @@ impl Mapping {
     fn without_asking(&self, host: &str) -> Option<Resolved> {
         let answer = self.rules.answer(host).or_else(|| {
             let literal: IpAddr = host.parse().ok()?;
-            Some(Answer {
+            Some(Addresses {
                 addresses: vec![literal],
                 port_override: None,
                 ttl_ms: None,
@@ -214,7 +214,7 @@ impl Mapping {
     }
 
     /// Ask the resolver. Who waits for long leaves its turn to the next one.
-    async fn look_up(&self, host: &str) -> Result<Answer, NotResolved> {
+    async fn look_up(&self, host: &str) -> Result<Addresses, NotResolved> {
         // The semaphore is never closed; were it, asking without a turn would be right.
         let turn = self.turns.acquire().await.ok();
         let begun = Instant::now();

@@ -42,7 +42,7 @@ impl Resolved {
 
 /// What a resolver found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct Addresses {
     pub addresses: Vec<IpAddr>,
     pub port_override: Option<u16>,
     /// How long it holds, if the source says so.
@@ -70,7 +70,7 @@ pub enum NotResolvedBy {
     OurLimits,
 }
 
-pub type Lookup<'a> = Pin<Box<dyn Future<Output = Result<Answer, NotResolved>> + Send + 'a>>;
+pub type Lookup<'a> = Pin<Box<dyn Future<Output = Result<Addresses, NotResolved>> + Send + 'a>>;
 
 /// A source of addresses, shared between threads. It need not cache.
 pub trait Resolver: Send + Sync {

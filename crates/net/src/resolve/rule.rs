@@ -1,6 +1,6 @@
 //! Addresses that a person named: `--resolve PATTERN=ADDR[:PORT]`.
 
-use super::{Answer, Lookup, NotResolved, NotResolvedBy, Resolver};
+use super::{Addresses, Lookup, NotResolved, NotResolvedBy, Resolver};
 use crate::network::Network;
 use thiserror::Error;
 use xxhash_rust::xxh3::xxh3_64;
@@ -56,14 +56,14 @@ impl ResolveRule {
     }
 
     /// The answer for a host, if the rule is about it.
-    pub fn answer(&self, host: &str) -> Option<Answer> {
+    pub fn answer(&self, host: &str) -> Option<Addresses> {
         let host = host.strip_suffix('.').unwrap_or(host);
         if !self.pattern.matches(host) {
             return None;
         }
         // In lower case, so that a host has one address however it is spelt.
         let hash = xxh3_64(host.to_ascii_lowercase().as_bytes());
-        Some(Answer {
+        Some(Addresses {
             addresses: vec![self.network.address(hash)],
             port_override: self.port,
             ttl_ms: Some(u64::MAX),
@@ -148,7 +148,7 @@ impl StaticResolver {
         Self { rules }
     }
 
-    pub fn answer(&self, host: &str) -> Option<Answer> {
+    pub fn answer(&self, host: &str) -> Option<Addresses> {
         self.rules.iter().find_map(|rule| rule.answer(host))
     }
 }

@@ -1,6 +1,6 @@
 //! The machine's own resolver: /etc/hosts, nsswitch and all. It does not say how long answers hold.
 
-use super::{Answer, Lookup, NotResolved, NotResolvedBy, Resolver};
+use super::{Addresses, Lookup, NotResolved, NotResolvedBy, Resolver};
 use crate::error::is_exhaustion;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -17,7 +17,7 @@ impl Resolver for SystemResolver {
                     addresses.push(address.ip());
                 }
             }
-            Ok(Answer {
+            Ok(Addresses {
                 addresses,
                 port_override: None,
                 ttl_ms: None,

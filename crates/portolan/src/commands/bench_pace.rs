@@ -137,6 +137,7 @@ fn crawl(
         settings,
         this_run: RunLimits::default(),
         outside: Outside::default(),
+        part: None,
         retry: None,
         new_session: false,
     };

@@ -118,14 +118,14 @@ fn tell_judged(crawl: &Crawl, display: &Display, told: &mut bool) {
 
 /// What the person and the terminal tell by signals.
 #[derive(Default)]
-struct Heard {
-    interrupts: AtomicUsize,
+pub(crate) struct Heard {
+    pub(crate) interrupts: AtomicUsize,
     /// The terminal has another size.
     resized: AtomicBool,
 }
 
 impl Heard {
-    fn listen() -> Result<Arc<Self>, Failure> {
+    pub(crate) fn listen() -> Result<Arc<Self>, Failure> {
         let heard = Arc::new(Self::default());
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGWINCH]).map_err(Failure::failed)?;
         let ear = Arc::clone(&heard);
@@ -200,6 +200,7 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
         outside: Outside::default(),
         retry,
         new_session: arguments.new_session,
+        part: None,
     })
 }
 

@@ -28,6 +28,7 @@ mod graph_input;
 mod inspect;
 mod links;
 mod manual;
+mod node;
 mod order;
 mod partition;
 mod partition_compare;
@@ -63,6 +64,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Links(arguments) => links::run(&arguments),
         Command::Warc(command) => warc::run(command),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Node(arguments) => node::run(&arguments),
         Command::Fleet(command) => fleet::run(command),
         Command::Augment(arguments) => augment::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),

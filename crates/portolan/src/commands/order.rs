@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use portolan_crawl::report::thousands;
-use portolan_graph::{CHECKPOINTS, Chart, Order, Orders, draw_seeds, replay_orders};
+use portolan_graph::{CHECKPOINTS, Chart, Orders, draw_seeds, replay_orders};
+use portolan_model::Order;
 
 use super::graph_input::{aligned, directory, draw, read};
 use super::inspect;
-use crate::arguments_graph::{OrderArgument, OrderArguments};
+use crate::arguments_graph::OrderArguments;
 use crate::failure::Failure;
 use crate::output::{noteln, sayln};
 
@@ -30,14 +31,7 @@ pub(crate) fn run(arguments: &OrderArguments) -> Result<ExitCode, Failure> {
             .filter(|&order| order != Order::SiteIndegree || graph.pages.have_urls())
             .collect()
     } else {
-        vec![match arguments.by {
-            OrderArgument::Breadth => Order::Breadth,
-            OrderArgument::Backlinks => Order::Backlinks,
-            OrderArgument::Pagerank => Order::Pagerank,
-            OrderArgument::Opic => Order::Opic,
-            OrderArgument::SiteIndegree => Order::SiteIndegree,
-            OrderArgument::LastSession => Order::LastSession,
-        }]
+        vec![arguments.by]
     };
     let result = replay_orders(&graph, &seeds, &orders)?;
     if arguments.json {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use portolan_archive::{
-    Cat, IndexFaults, Part, Report, cat, check_files, check_index, check_merged_index, list,
+    Cat, FileCheck, IndexFaults, Part, cat, check_files, check_index, check_merged_index, list,
     verify_for_index,
 };
 use portolan_crawl::report::thousands;
@@ -117,7 +117,7 @@ fn told(index: &IndexFaults) -> String {
 }
 
 /// One file's verdict, in words.
-pub(crate) fn tell(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
+pub(crate) fn tell(out: &mut impl Write, report: &FileCheck) -> std::io::Result<()> {
     let kinds: Vec<String> = report
         .kinds
         .iter()

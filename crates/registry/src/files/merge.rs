@@ -17,12 +17,12 @@ pub(crate) enum Combining {
     /// The newest holds.
     Newest,
     Sum(Combine),
-    /// The newest holds, and a first key word may have a cut: an entry whose second word is 0. Its value, a number,
+    /// The newest holds, and a first key word may have a bookmark: an entry whose second word is 0. Its value, a number,
     /// says from which second word on *older* sources are still wanted.
-    Cuts,
+    Bookmarks,
 }
 
-/// The number that a value of eight bytes is: of a cut, or a document.
+/// The number that a value of eight bytes is: of a bookmark, or a document.
 pub(crate) fn number_of(value: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(value.try_into().ok()?))
 }
@@ -99,7 +99,7 @@ impl Merged {
             input.advance()?;
             if let Some(key) = input.key
                 && self.bound.is_none_or(|bound| key < bound)
-                && !(key.1 == 0 && matches!(self.combining, Combining::Cuts))
+                && !(key.1 == 0 && matches!(self.combining, Combining::Bookmarks))
             {
                 return Ok(Some((key, self.inputs[given].value())));
             }
@@ -116,7 +116,7 @@ impl Merged {
             return Ok(None);
         };
         let combined = match self.combining {
-            Combining::Cuts if key.1 == 0 => self.cut(key)?,
+            Combining::Bookmarks if key.1 == 0 => self.pass_bookmarks(key)?,
             _ => self.fold_older(newest, key)?,
         };
         self.given = Some(newest);
@@ -154,15 +154,15 @@ impl Merged {
         Ok(combined)
     }
 
-    /// Passes over the cuts of a first key word, and what each cuts off in older inputs. The furthest goes into
+    /// Passes over the bookmarks of a first key word, and what each says is read of older inputs. The furthest goes into
     /// `self.value`: it holds for what is older than all inputs.
-    fn cut(&mut self, key: Key) -> Result<bool> {
+    fn pass_bookmarks(&mut self, key: Key) -> Result<bool> {
         let mut furthest = 0;
         for input in &mut self.inputs {
             input.floor = (key.0, furthest);
             if input.key == Some(key) {
-                let cut = number_of(input.value()).ok_or_else(|| input.damaged())?;
-                furthest = furthest.max(cut);
+                let bookmark = number_of(input.value()).ok_or_else(|| input.damaged())?;
+                furthest = furthest.max(bookmark);
             }
         }
         self.value.clear();
@@ -173,7 +173,7 @@ impl Merged {
             if input.key == Some(key) && std::mem::take(&mut newest) {
                 continue;
             }
-            while input.key == Some(key) || input.is_cut_off() {
+            while input.key == Some(key) || input.is_read() {
                 input.advance()?;
             }
         }
@@ -182,9 +182,9 @@ impl Merged {
 }
 
 impl Input {
-    /// Is the current entry one that a newer cut says is not wanted?
+    /// Is the current entry one that a newer bookmark says is not wanted?
     #[inline]
-    fn is_cut_off(&self) -> bool {
+    fn is_read(&self) -> bool {
         let floor = self.floor;
         self.key
             .is_some_and(|(hi, lo)| hi == floor.0 && lo < floor.1)
@@ -208,7 +208,7 @@ impl Input {
                 }
                 MergeInput::Table { cursor, .. } => cursor.advance()?.then(|| cursor.key()),
             };
-            if !self.is_cut_off() {
+            if !self.is_read() {
                 return Ok(());
             }
         }
@@ -286,15 +286,15 @@ mod tests {
         }
     }
 
-    /// What is read of sources with cuts, one after the other: older entries before a newer cut are left out.
+    /// What is read of sources with bookmarks, one after the other: older entries before a newer bookmark are left out.
     #[test]
-    fn cuts_leave_out_what_is_older_and_before_them() {
+    fn bookmarks_leave_out_what_is_older_and_before_them() {
         let mut random = 1u64;
         let mut next = |below: u64| {
             random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(7);
             (random >> 33) % below
         };
-        let (mut left_out, mut cuts_met) = (0, 0);
+        let (mut left_out, mut bookmarks_met) = (0, 0);
         for round in 0..300 {
             // Newest first.
             let mut sources: Vec<BTreeMap<Key, u64>> = Vec::new();
@@ -320,25 +320,32 @@ mod tests {
                         left_out += 1;
                     }
                 }
-                for (&(host, _), &cut) in source.iter().filter(|(key, _)| key.1 == 0) {
+                for (&(host, _), &bookmark) in source.iter().filter(|(key, _)| key.1 == 0) {
                     let floor = floors.entry(host).or_default();
-                    *floor = cut.max(*floor);
+                    *floor = bookmark.max(*floor);
                 }
             }
-            cuts_met += floors.len();
-            expected.extend(floors.into_iter().map(|(host, cut)| ((host, 0), cut)));
+            bookmarks_met += floors.len();
+            expected.extend(
+                floors
+                    .into_iter()
+                    .map(|(host, bookmark)| ((host, 0), bookmark)),
+            );
 
             let inputs = sources.iter().map(|one| {
                 let bytes = |(&key, value): (&Key, &u64)| (key, value.to_le_bytes().to_vec());
                 source(one.iter().map(bytes).collect())
             });
-            let mut merged = Merged::new(inputs.collect(), Combining::Cuts).unwrap();
+            let mut merged = Merged::new(inputs.collect(), Combining::Bookmarks).unwrap();
             let mut found = Vec::new();
             while let Some((key, value)) = merged.next().unwrap() {
                 found.push((key, number_of(value).unwrap()));
             }
             assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
         }
-        assert!(left_out > 1_000 && cuts_met > 500, "{left_out}, {cuts_met}");
+        assert!(
+            left_out > 1_000 && bookmarks_met > 500,
+            "{left_out}, {bookmarks_met}"
+        );
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct RunsPlan {
     kind: Kind,
     filter_keys: usize,
     inputs: Vec<Run>,
-    /// Nothing is older: cuts have nothing left to cut.
+    /// Nothing is older: bookmarks have nothing left to skip.
     to_the_oldest: bool,
 }
 
@@ -225,10 +225,11 @@ impl RunsPlan {
     pub(crate) fn merge(self, stopping: &AtomicBool) -> Result<RunsWritten> {
         let inputs = self.inputs.iter().map(table_input);
         let mut source = Merged::new(inputs.collect(), self.kind.combining)?;
-        let leave_cuts_out = self.to_the_oldest && matches!(self.kind.combining, Combining::Cuts);
+        let leave_bookmarks_out =
+            self.to_the_oldest && matches!(self.kind.combining, Combining::Bookmarks);
         let mut writer = None;
         while let Some((key, value)) = source.next()? {
-            if leave_cuts_out && key.1 == 0 {
+            if leave_bookmarks_out && key.1 == 0 {
                 continue;
             }
             let writer = self.writer(&mut writer)?;

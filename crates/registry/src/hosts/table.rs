@@ -180,11 +180,11 @@ impl HostTable {
     pub(crate) fn recent_pulse(&self, host: u64) -> Option<Pulse> {
         let news = self.news.get(&host).and_then(|news| news.pulse);
         let pulse = news.or_else(|| self.frozen.as_ref()?.get(&host)?.pulse);
-        self.cut(pulse)
+        self.capped(pulse)
     }
 
     /// A pulse as read: no pause is longer than any may be.
-    pub(crate) fn cut(&self, pulse: Option<Pulse>) -> Option<Pulse> {
+    pub(crate) fn capped(&self, pulse: Option<Pulse>) -> Option<Pulse> {
         pulse.map(|pulse| pulse.with_pause_at_most(self.longest_pause_ms))
     }
 
@@ -205,7 +205,7 @@ impl HostTable {
             return Ok(None);
         };
         oldest_first.for_each(|newer| known.absorb(newer));
-        known.pulse = self.cut(known.pulse);
+        known.pulse = self.capped(known.pulse);
         Ok(Some(known))
     }
 

@@ -59,6 +59,19 @@ pub enum Entry {
         begun_ms: u64,
         urls: Vec<Renewed>,
     },
+    /// In a fleet: what the entries before it had for other partitions. It is an entry of the source, which has them until
+    /// they have arrived. Its own number is theirs in the streams that it names.
+    Sent { forwards: Vec<Forward> },
+}
+
+/// Links of one partition for another one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Forward {
+    pub to: PartitionId,
+    /// The number of the forward before it in the same stream; 0 for the first.
+    pub predecessor: u64,
+    /// Empty where the same commit has made an entry of the destination of them.
+    pub links: LinkBatch,
 }
 
 /// A URL that is due again in a new session.
@@ -105,6 +118,7 @@ const HOST: u8 = 3;
 const AGAIN: u8 = 4;
 const JUDGED: u8 = 5;
 const SESSION: u8 = 6;
+pub(super) const SENT: u8 = 7;
 
 /// What an entry without links has.
 static NO_LINKS: std::sync::LazyLock<LinkBatch> = std::sync::LazyLock::new(LinkBatch::default);
@@ -117,7 +131,7 @@ impl Entry {
             | Entry::Visit { links, .. }
             | Entry::Host { links, .. }
             | Entry::Judged { links } => links,
-            Entry::Again { .. } | Entry::Session { .. } => &NO_LINKS,
+            Entry::Again { .. } | Entry::Session { .. } | Entry::Sent { .. } => &NO_LINKS,
         }
     }
 
@@ -130,7 +144,8 @@ impl Entry {
             Entry::Links { .. }
             | Entry::Again { .. }
             | Entry::Judged { .. }
-            | Entry::Session { .. } => Vec::new(),
+            | Entry::Session { .. }
+            | Entry::Sent { .. } => Vec::new(),
         }
     }
 
@@ -160,6 +175,10 @@ impl Entry {
                     .map(|renewed| 8 + renewed.url.len())
                     .sum::<usize>()
             }
+            Entry::Sent { forwards } => {
+                let bytes = forwards.iter().map(|forward| 16 + forward.links.bytes());
+                16 + bytes.sum::<usize>()
+            }
         };
         bytes as u64
     }
@@ -171,7 +190,8 @@ impl Entry {
             Entry::Links { .. }
             | Entry::Again { .. }
             | Entry::Judged { .. }
-            | Entry::Session { .. } => &[],
+            | Entry::Session { .. }
+            | Entry::Sent { .. } => &[],
         };
         let forwards = forwards.iter().map(|(_, links)| links.ram_bytes());
         let docs = self.links().ram_bytes() - self.links().bytes();
@@ -257,6 +277,15 @@ impl Entry {
                     put_bytes(out, renewed.url.as_bytes());
                 }
             }
+            Entry::Sent { forwards } => {
+                out.push(SENT);
+                put_varint(out, forwards.len() as u64);
+                for forward in forwards {
+                    put_varint(out, u64::from(forward.to.0));
+                    put_varint(out, forward.predecessor);
+                    put_batch(out, &forward.links);
+                }
+            }
         }
     }
 
@@ -325,6 +354,9 @@ impl Entry {
                         .collect::<Option<_>>()?
                 },
             },
+            SENT => Entry::Sent {
+                forwards: read_sent(reader)?,
+            },
             _ => return None,
         };
         reader.is_empty().then_some(entry)
@@ -347,7 +379,7 @@ fn read_origin(reader: &mut Reader<'_>) -> Option<Origin> {
     })
 }
 
-fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
+pub(super) fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
     let has_vote = u8::from(batch.vote() != 0) << 1;
     out.push(u8::from(batch.from().is_some()) | has_vote);
     if let Some(doc) = batch.from() {
@@ -360,7 +392,7 @@ fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
     put_bytes(out, batch.urls().as_bytes());
 }
 
-fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
+pub(super) fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
     let flags = reader.byte()?;
     if flags > 3 {
         return None;
@@ -392,6 +424,18 @@ fn read_forwards(reader: &mut Reader<'_>) -> Option<Vec<(PartitionId, LinkBatch)
     (0..count)
         .map(|_| Some((PartitionId(reader.narrow()?), read_batch(reader)?)))
         .collect()
+}
+
+fn read_sent(reader: &mut Reader<'_>) -> Option<Vec<Forward>> {
+    let count: usize = reader.narrow()?;
+    let read = |_| {
+        Some(Forward {
+            to: PartitionId(reader.narrow()?),
+            predecessor: reader.varint()?,
+            links: read_batch(reader)?,
+        })
+    };
+    (0..count).map(read).collect()
 }
 
 pub(crate) fn put_pulse(out: &mut Vec<u8>, pulse: &Pulse) {

@@ -17,7 +17,7 @@ pub(super) struct Load {
     /// Those among them that are newer than the tables.
     pub(super) changed: usize,
     pub(super) frontier_entries: usize,
-    pub(super) cuts: usize,
+    pub(super) bookmarks: usize,
     pub(super) news_bytes: usize,
     pub(super) pending_ops: usize,
     pub(super) pending_bytes: usize,
@@ -127,7 +127,7 @@ fn unwritten_fill(load: &Load, limits: &Limits) -> Fill {
     let fills = [
         fill(changed, limits.changed_records),
         fill(load.frontier_entries, limits.frontier_entries),
-        fill(load.cuts, limits.cuts),
+        fill(load.bookmarks, limits.bookmarks),
         fill(load.news_bytes, limits.news_bytes),
     ];
     fills.into_iter().fold(Fill::Easy, Fill::max)

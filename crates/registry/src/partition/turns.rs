@@ -180,7 +180,7 @@ impl Partition {
     pub(super) fn queue_known_hosts(&mut self) -> Result<()> {
         let mut hosts = self.state.hosts.scan()?;
         while let Some((host, state)) = hosts.next()? {
-            let pulse = self.state.hosts.cut(state.pulse);
+            let pulse = self.state.hosts.capped(state.pulse);
             self.state.latest_ms = self
                 .state
                 .latest_ms

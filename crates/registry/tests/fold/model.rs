@@ -153,6 +153,7 @@ impl ModelPartition {
                 self.session = self.session.max(*number);
                 urls.iter().for_each(|renewed| self.fold_renewed(renewed));
             }
+            Entry::Sent { .. } => panic!("there is no fleet"),
         }
     }
 
@@ -207,7 +208,7 @@ impl ModelPartition {
                 }
                 Verdict::Crawl { priority }
                     if known.state == UrlState::Excluded
-                        && known.reason.is_some_and(|reason| (reason as u8) < 32) =>
+                        && known.reason.is_some_and(Reason::is_liftable) =>
                 {
                     known.state = UrlState::Due;
                     known.reason = None;
@@ -307,7 +308,7 @@ impl ModelPartition {
                 (None, None) => None,
                 (None, Some(_)) => Some(true),
                 (Some(known), Some(_)) => {
-                    let liftable = known.reason.is_some_and(|reason| (reason as u8) < 32);
+                    let liftable = known.reason.is_some_and(Reason::is_liftable);
                     let crawl = matches!(link.verdict, Verdict::Crawl { .. });
                     Some(known.state == UrlState::Excluded && liftable && crawl)
                 }

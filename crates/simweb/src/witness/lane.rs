@@ -31,7 +31,7 @@ struct Active {
 
 /// What came to light when a request began or ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
+pub(crate) enum Breach {
     Overlap {
         at_ns: u64,
     },
@@ -44,7 +44,7 @@ pub(crate) enum Finding {
 
 impl Lane {
     /// A request has been received. `required_ns` is the gap the host asks for.
-    pub(crate) fn begin(&mut self, id: u64, at_ns: u64, required_ns: u64) -> Option<Finding> {
+    pub(crate) fn begin(&mut self, id: u64, at_ns: u64, required_ns: u64) -> Option<Breach> {
         let alone = self.active.is_empty();
         let at_once = self.active.len() as u32 + 1;
         for other in &mut self.active {
@@ -73,7 +73,7 @@ impl Lane {
         required_ns: u64,
         retry_after_ns: u64,
         was_robots: bool,
-    ) -> Vec<Finding> {
+    ) -> Vec<Breach> {
         let Some(place) = self.active.iter().position(|a| a.id == id) else {
             return Vec::new();
         };
@@ -87,7 +87,7 @@ impl Lane {
             if at_ns < end_ns {
                 self.overlaps += 1;
                 self.most_at_once = self.most_at_once.max(at_once);
-                findings.push(Finding::Overlap { at_ns });
+                findings.push(Breach::Overlap { at_ns });
             } else {
                 findings.extend(self.judge_gap(at_ns, required_ns));
             }
@@ -98,7 +98,7 @@ impl Lane {
         findings
     }
 
-    fn judge_gap(&mut self, at_ns: u64, required_ns: u64) -> Option<Finding> {
+    fn judge_gap(&mut self, at_ns: u64, required_ns: u64) -> Option<Breach> {
         let last = self.last_end_ns?;
         let gap_ns = at_ns.saturating_sub(last);
         self.min_gap_ns = Some(self.min_gap_ns.map_or(gap_ns, |m| m.min(gap_ns)));
@@ -109,7 +109,7 @@ impl Lane {
         }
         self.short_gaps += 1;
         self.short_gaps_after_robots += u64::from(self.last_was_robots);
-        Some(Finding::TooSoon {
+        Some(Breach::TooSoon {
             at_ns,
             gap_ns,
             required_ns,
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(lane.begin(2, 5 * MS, 0), None);
         assert_eq!(
             lane.end(1, 9 * MS, 0, 0, false),
-            [Finding::Overlap { at_ns: 5 * MS }]
+            [Breach::Overlap { at_ns: 5 * MS }]
         );
         assert_eq!(lane.end(2, 12 * MS, 0, 0, false), []);
         // Seen before the end was noted, but sent after the last byte was out.
@@ -144,7 +144,7 @@ mod tests {
         let late = lane.end(3, 25 * MS, 10 * MS, 0, false);
         assert_eq!(
             late,
-            [Finding::TooSoon {
+            [Breach::TooSoon {
                 at_ns: 26 * MS,
                 gap_ns: MS,
                 required_ns: 10 * MS
@@ -162,7 +162,7 @@ mod tests {
         lane.end(2, 160 * MS, 100 * MS, 2_000 * MS, false);
         assert!(matches!(
             lane.begin(3, 1_000 * MS, 100 * MS),
-            Some(Finding::TooSoon { .. })
+            Some(Breach::TooSoon { .. })
         ));
         lane.end(3, 1_001 * MS, 100 * MS, 0, false);
         assert!(

@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr2};
 
-use super::{Content, State, Step, Tokenizer, Visitor, ends_tag_name};
+use super::{Content, State, Step, TokenSink, Tokenizer, ends_tag_name};
 use crate::html::names::Name;
 
 /// How deep a script hides behind `<!--`: an escaped script may hold `<script>` again.
@@ -79,7 +79,7 @@ impl Tokenizer {
         input.len()
     }
 
-    pub(super) fn raw<V: Visitor>(
+    pub(super) fn raw<V: TokenSink>(
         &mut self,
         input: &[u8],
         start: usize,
@@ -102,7 +102,7 @@ impl Tokenizer {
         input.len()
     }
 
-    pub(super) fn script<V: Visitor>(
+    pub(super) fn script<V: TokenSink>(
         &mut self,
         input: &[u8],
         start: usize,
@@ -184,7 +184,7 @@ impl Tokenizer {
 
     /// The end tag at `lt` if it is the one that ends the raw text begun at `start`; `None` if it
     /// is text. Tells of the text before it once that is clear.
-    fn closing_tag<V: Visitor>(
+    fn closing_tag<V: TokenSink>(
         &mut self,
         input: &[u8],
         start: usize,
@@ -225,7 +225,7 @@ fn name_ends(input: &[u8], start: usize, name: Name) -> Option<Option<usize>> {
     }
 }
 
-fn text<V: Visitor>(visitor: &mut V, bytes: &[u8], content: Content) {
+fn text<V: TokenSink>(visitor: &mut V, bytes: &[u8], content: Content) {
     if !bytes.is_empty() {
         visitor.text(bytes, content);
     }

@@ -31,7 +31,7 @@ impl Resolver for Slow {
             if host.starts_with("never") {
                 std::future::pending::<()>().await;
             }
-            Ok(Answer {
+            Ok(Addresses {
                 addresses: vec!["9.9.9.9".parse().unwrap()],
                 port_override: None,
                 ttl_ms: self.ttl_ms,
