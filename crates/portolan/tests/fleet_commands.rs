@@ -93,13 +93,13 @@ fn a_fleet_is_made_looked_at_and_told_what_to_do() {
         world.fleet(command, &["web"]).succeeded();
         assert_eq!(text(&world.status("web"), "wish"), wish);
     }
-    let said = world.fleet("status", &["web", "--watch"]);
+    let said = world.fleet("status", &["web", "--watch"]).succeeded().out;
     assert!(
-        said.succeeded()
-            .out
-            .starts_with("The fleet 'web' was ended.\n"),
-        "{}",
-        said.out
+        said.starts_with(
+            "The fleet 'web' was ended.
+"
+        ),
+        "{said}"
     );
 }
 
@@ -183,7 +183,7 @@ fn certificates_and_a_servers_configuration_are_written() {
     refused(&make("a/b"), "'a/b' is no host's name");
     let config = |hosts: &[&str]| run(portolan().args(["fleet", "nats-config"]).args(hosts));
     let three = config(&["a.lan", "b.lan", "c.lan", "--on", "b.lan", "--disk", "7"]);
-    let said = &three.succeeded().out;
+    let said = three.succeeded().out;
     for part in [
         "server_name: \"b.lan\"",
         "nats-route://c.lan:6222",
@@ -228,15 +228,8 @@ fn pages_come_back_from_the_store() {
     }
     assert!(read(&site.out().join("index.cdxj")) == read(&pages.join("index.cdxj")));
     run(portolan().args(["warc", "verify"]).arg(&pages)).succeeded();
-    let again = fetch();
-    assert!(
-        again
-            .succeeded()
-            .out
-            .contains("0 bytes of them fetched now"),
-        "{}",
-        again.out
-    );
+    let again = fetch().succeeded().out;
+    assert!(again.contains("0 bytes of them fetched now"), "{again}");
 }
 
 fn read(path: &Path) -> Vec<u8> {
