@@ -4,6 +4,7 @@
 mod access;
 mod check;
 mod file;
+mod module;
 mod nearest;
 
 use std::fmt;
@@ -12,6 +13,8 @@ use std::path::PathBuf;
 
 pub use access::{AccessSettings, HostSettings, SecretText};
 pub(crate) use access::{Entrance, is_secret, product_of, split_field};
+pub(crate) use module::is_name;
+pub use module::{ModuleOutput, ModuleSettings};
 
 pub use portolan_archive::Compression;
 use portolan_model::Order;
@@ -31,6 +34,8 @@ pub(crate) const MAX_PARTITIONS: u16 = 1024;
 pub struct Settings {
     /// Blocks in the order of the file, those of the command line first.
     pub host: Vec<HostSettings>,
+    /// Programs that read documents.
+    pub module: Vec<ModuleSettings>,
     pub identity: IdentitySettings,
     pub access: AccessSettings,
     pub limits: LimitSettings,
@@ -178,9 +183,23 @@ pub struct ContentSettings {
     pub types: Vec<String>,
     pub embeds: bool,
     pub feeds: bool,
+    pub early_links: bool,
+    pub tol: TolUse,
+    pub tvi: TolUse,
     pub max_links: usize,
     pub reserved_texts: Vec<String>,
     pub simhash: bool,
+}
+
+/// When to read a document's tables: of links before the document, of volatile parts instead of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TolUse {
+    Never,
+    /// Where a site says that it has such tables.
+    Told,
+    /// There, and where one request finds that a site has them.
+    Probe,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -251,6 +251,8 @@ pub(crate) enum Act {
         /// What the link brings, see `Ranker::vote`.
         vote: u32,
     },
+    /// A link that left before its page was there as a whole; see `LinkBatch::is_early`.
+    Announce { verdict: Verdict },
     /// `at` is where the visit is recorded.
     Visit { outcome: Outcome, at: u64 },
     /// It failed or was excluded, and is to be tried again.

@@ -28,6 +28,7 @@ impl Settings {
         self.check_texts()?;
         self.check_patterns()?;
         self.check_access()?;
+        self.check_modules()?;
         if !self.frontier.order.is_for_crawls() {
             return wrong(
                 "frontier.order",
@@ -262,7 +263,7 @@ fn wrong(setting: &str, what: &str) -> Result<(), SettingsError> {
 }
 
 /// `type/subtype` or `type/*`, without parameters.
-fn is_media_range(text: &str) -> bool {
+pub(super) fn is_media_range(text: &str) -> bool {
     let is_token = |part: &str| {
         !part.is_empty()
             && part

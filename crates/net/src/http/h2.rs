@@ -184,7 +184,7 @@ impl Http2 {
                 self.deadline.put_off(now - begun);
                 pace.restart(now);
             }
-            if let Some(wait) = sink.wait_before_more(body.len()) {
+            if let Some(wait) = sink.wait_before_more(body) {
                 wait.await;
                 pace.restart(Instant::now());
             }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use portolan_crawl::report::{bytes, thousands};
 use portolan_crawl::scope::ScopeKind;
 use portolan_crawl::settings::Compression;
-use portolan_crawl::{Outside, Plan, Report, RunLimits, Seed, Settings};
+use portolan_crawl::{Extensions, Outside, Plan, Report, RunLimits, Seed, Settings};
 use portolan_simweb::Verdict;
 use serde_json::{Value, json};
 
@@ -112,6 +112,7 @@ fn measure(
         this_run: RunLimits::default(),
         outside: Outside::default(),
         part: None,
+        extensions: Extensions::default(),
         retry: None,
         new_session: false,
     };
