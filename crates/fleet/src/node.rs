@@ -75,6 +75,8 @@ struct Inner {
     session: u64,
     lease: Arc<Lease>,
     ship: Ship,
+    /// The number of this process's `Joined`.
+    joined: u64,
     last_commit: Option<Commit>,
     /// Revision of the lease as this process wrote it last.
     revision: AtomicU64,

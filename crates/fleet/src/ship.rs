@@ -108,14 +108,14 @@ impl Ship {
         })
     }
 
-    /// Becomes the process that writes for this node: appends `Joined` after the last record. Gives the last commit of
-    /// this incarnation.
+    /// Becomes the process that writes for this node: appends `Joined` after the last record. Gives its number and the
+    /// last commit of this incarnation.
     pub(crate) async fn join(
         &self,
         incarnation: Incarnation,
         session: u64,
         fresh: bool,
-    ) -> Result<Option<Commit>, FleetError> {
+    ) -> Result<(u64, Option<Commit>), FleetError> {
         let record = ShipRecord::Joined {
             incarnation,
             session,
@@ -148,7 +148,7 @@ impl Ship {
             };
             *self.place.lock().await = last.clone();
             match self.ship(&record).await {
-                Ok(_) => return self.commit(last.last_commit).await,
+                Ok(joined) => return Ok((joined, self.commit(last.last_commit).await?)),
                 Err(ShipError::Fenced(_)) if begun.elapsed() < PATIENCE => {}
                 Err(error) => return Err(FleetError::Unavailable(error.to_string())),
             }

@@ -65,7 +65,9 @@ impl Inner {
             if watched.0 != entry.revision {
                 watched = (entry.revision, now_ms);
             }
-            let over = entry.value.is_none() || now_ms > watched.1 + lease_ms + patience.margin_ms;
+            let over = entry.value.is_none()
+                || self.was_this_node(entry.value.as_deref())
+                || now_ms > watched.1 + lease_ms + patience.margin_ms;
             if over && self.lease.may_ask() {
                 let sent_ms = boottime_ms();
                 let record = self.lease_record(0);
@@ -80,6 +82,12 @@ impl Inner {
             }
             tokio::time::sleep(LOOK).await;
         }
+    }
+
+    /// A process that went by this node's name before is gone: this one has the node's lease.
+    fn was_this_node(&self, json: Option<&[u8]>) -> bool {
+        let record = json.and_then(|json| serde_json::from_slice::<LeaseRecord>(json).ok());
+        record.is_some_and(|record| record.place == self.me.node && record.session != self.session)
     }
 
     /// Ends when the lease is lost, or could not be renewed in time.

@@ -49,8 +49,8 @@ impl Fleet {
         let (sent_ms, revision) = self.take_lease(&joining.node, &record).await?;
         let ship = Ship::open(self.bus(), &joining.node).await?;
         let joined = ship.join(joining.incarnation, session, joining.fresh).await;
-        let last_commit = match joined {
-            Ok(last_commit) => last_commit,
+        let (joined, last_commit) = match joined {
+            Ok(joined) => joined,
             Err(error) => {
                 let _ = self
                     .leases()
@@ -70,6 +70,7 @@ impl Fleet {
             session,
             lease: Arc::new(Lease::none()),
             ship,
+            joined,
             last_commit,
             revision: AtomicU64::new(revision),
             look: AtomicU64::new(0),

@@ -23,7 +23,7 @@ impl Inner {
         let stream = Kv::stream_name(&self.fleet.bus().names.bucket());
         let mut follower = Follower::new(&self.fleet.bus().js, stream, filters.to_vec(), 1, 16);
         let mut seen = Seen {
-            duties: Duties::new(self.me.clone()),
+            duties: Duties::new(self.me.clone(), self.joined),
             wish: Wish::Run,
             unbegun: false,
         };

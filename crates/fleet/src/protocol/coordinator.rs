@@ -343,7 +343,11 @@ impl Coordinator {
         }
         let log = new.log;
         new.log = old.log;
-        if new != *old || self.log.len() > MOST_UNACCOUNTED {
+        let awaited = self
+            .log
+            .iter()
+            .any(|(.., event)| matches!(event, LogEvent::Joined { .. }));
+        if new != *old || awaited || self.log.len() > MOST_UNACCOUNTED {
             new.log = log;
             new.version = old.version + 1;
             actions.push(Action::Assign {

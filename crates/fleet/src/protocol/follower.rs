@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug)]
 pub struct Duties {
     me: Holder,
+    /// The process's `Joined` in the ship log. An assignment that does not account for it may not account for what the
+    /// process before has released, either.
+    joined: u64,
     version: u64,
     held: BTreeMap<u16, Duty>,
     prepared: BTreeSet<u16>,
@@ -22,9 +25,10 @@ struct Duty {
 }
 
 impl Duties {
-    pub fn new(me: Holder) -> Self {
+    pub fn new(me: Holder, joined: u64) -> Self {
         Self {
             me,
+            joined,
             version: 0,
             held: BTreeMap::new(),
             prepared: BTreeSet::new(),
@@ -38,7 +42,7 @@ impl Duties {
 
     /// The assignment has changed. One that is older than what was seen is nothing new.
     pub fn read(&mut self, assignment: &Assignment) -> Vec<Order> {
-        if assignment.version <= self.version {
+        if assignment.version <= self.version || assignment.log < self.joined {
             return Vec::new();
         }
         self.version = assignment.version;
@@ -114,7 +118,7 @@ mod tests {
     #[test]
     fn each_order_is_told_once() {
         let (a, b) = (holder("a"), holder("b"));
-        let mut duties = Duties::new(a.clone());
+        let mut duties = Duties::new(a.clone(), 0);
         let held = Share {
             holder: Some(a.clone()),
             epoch: 3,
@@ -141,7 +145,7 @@ mod tests {
         };
         assert_eq!(duties.read(&assignment(3, vec![moving.clone()])), [release]);
         assert_eq!(duties.read(&assignment(4, vec![moving.clone()])), []);
-        let mut other = Duties::new(b.clone());
+        let mut other = Duties::new(b.clone(), 0);
         assert_eq!(
             other.read(&assignment(4, vec![moving])),
             [Order::Prepare { partition }]

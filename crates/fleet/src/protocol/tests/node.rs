@@ -67,6 +67,8 @@ struct Coordinating {
     renewing: Option<u64>,
     renewed: u64,
     doing: BTreeMap<u64, Action>,
+    /// Told to the machine at the next step.
+    done: Vec<Action>,
 }
 
 impl SimNode {
@@ -236,7 +238,7 @@ impl SimNode {
             keeper,
             renewing: None,
             renewed: 1,
-            duties: Duties::new(me),
+            duties: Duties::new(me, seq),
             held: BTreeMap::new(),
             heard: 0,
             look: 0,
@@ -410,6 +412,7 @@ impl SimNode {
             return;
         }
         let mut events = vec![Event::Tick];
+        events.extend(state.done.drain(..).map(Event::Done));
         if !(world.now_ms < self.cut_off_until_ms) {
             let end = world.news.len();
             events.extend(world.news[*heard..end].iter().filter_map(event));
@@ -446,11 +449,7 @@ impl SimNode {
                     let request = self.send(world, op);
                     life.coordinating.doing.insert(request, action);
                 }
-                None => {
-                    if let Some((_, _, machine, _)) = &mut life.coordinating.machine {
-                        machine.handle(Event::Done(action), now_ms);
-                    }
-                }
+                None => life.coordinating.done.push(action),
             }
         }
     }
@@ -589,14 +588,7 @@ impl SimNode {
         } else if life.shipping.as_ref().is_some_and(|(id, _)| *id == request) {
             return self.shipped(life, world, outcome);
         } else {
-            coordinated(
-                &mut life.coordinating,
-                request,
-                outcome,
-                renewal,
-                now_ms,
-                world,
-            );
+            coordinated(&mut life.coordinating, request, outcome, renewal, now_ms);
         }
         false
     }
@@ -608,8 +600,13 @@ impl SimNode {
         match outcome {
             Outcome::Done(seq) => {
                 life.last = seq;
-                if let What::Event(LogEvent::Released { partition, .. }) = record.what {
-                    life.held.remove(&partition);
+                if let What::Event(LogEvent::Released {
+                    partition, epoch, ..
+                }) = record.what
+                {
+                    // It may have come back under another epoch before this was heard.
+                    life.held
+                        .retain(|number, held| *number != partition || held.epoch != epoch);
                 }
                 false
             }
@@ -636,7 +633,6 @@ fn coordinated(
     outcome: Outcome,
     renewal: Renewal,
     now_ms: u64,
-    world: &World,
 ) {
     if let Some((_, sent_ms)) = state.taking.filter(|(taking, _)| *taking == request) {
         state.taking = None;
@@ -648,7 +644,7 @@ fn coordinated(
         }
         return;
     }
-    let Some((keeper, holds_ms, machine, _)) = &mut state.machine else {
+    let Some((keeper, holds_ms, ..)) = &mut state.machine else {
         return;
     };
     if state.renewing == Some(request) {
@@ -661,11 +657,8 @@ fn coordinated(
         }
         return;
     }
-    if let Some(action) = state.doing.remove(&request) {
-        // What it actually wrote is among the news.
-        let _ = world;
-        machine.handle(Event::Done(action), now_ms);
-    }
+    // What it actually wrote is among the news.
+    state.done.extend(state.doing.remove(&request));
 }
 
 fn event(news: &News) -> Option<Event> {
