@@ -194,7 +194,7 @@ impl Reading {
         raw.clear(settings.content.max_links);
         Self {
             scanner: HtmlScan::links_only(settings).scanner(url, Some(&told.mime)),
-            decoder: Decoder::for_encoding(&told.encodings, settings.http.max_decoded_bytes as u64),
+            decoder: Decoder::for_encoding(&told.encodings, settings.http.max_decoded_bytes),
             is_html: false,
             mime: told.mime,
             read_bytes: 0,

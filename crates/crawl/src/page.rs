@@ -350,8 +350,15 @@ impl Workbench {
         let same = visit.fingerprint == last.visit.fingerprint;
         let mut links = PageLinks::none(Some(due.doc));
         if !same {
-            let read_as = (url, due.kind);
-            let facts = self.read(&shared.settings, read_as, new.mime.as_ref(), &new.document);
+            let unread = Unread {
+                url,
+                found_as: due.kind,
+                mime: new.mime.as_ref(),
+                head: None,
+                body: &new.document,
+            };
+            let modules = &shared.modules;
+            let facts = self.read(&shared.settings, modules, &unread, Reports::default());
             visit.title = shortened(&facts.title, MAX_FIELD_BYTES).to_owned();
             visit.simhash = facts.simhash;
             let base = facts
@@ -448,7 +455,7 @@ impl Workbench {
         let (mime, body) = if asked_as_sitemap && is_gzip(unread.body) {
             // sitemap.xml.gz is a gzip file, whatever the Content-Encoding; its Content-Type speaks of
             // the wrapping.
-            let most = settings.http.max_decoded_bytes as u64;
+            let most = settings.http.max_decoded_bytes;
             inflated = Decoder::decode_body("gzip", unread.body, most).0;
             (None, &inflated[..])
         } else {
@@ -641,8 +648,8 @@ pub(crate) fn show(shared: &Shared, fetched: &Fetched<'_>, response: &Response, 
 
 /// The body as a reader sees it, cut at `max_bytes`. A broken stream gives what came before the
 /// break.
-pub(crate) fn decode_body(response: &Response, max_bytes: usize) -> Cow<'_, [u8]> {
-    Decoder::decode_answer(&response.head, &response.body, max_bytes as u64).0
+pub(crate) fn decode_body(response: &Response, max_bytes: u64) -> Cow<'_, [u8]> {
+    Decoder::decode_answer(&response.head, &response.body, max_bytes).0
 }
 
 pub(crate) fn visit_of(

@@ -38,14 +38,14 @@ impl Stored {
         encodings.extend(message.transfer_encodings());
         let id = message.record.header("WARC-Record-ID").unwrap_or_default();
         let (id, kind) = (id.to_owned(), message.record.kind().to_owned());
-        let most = settings.http.max_body_bytes;
+        let most = settings.http.max_body_bytes as usize;
         let mut bytes = Vec::new();
         message.read_payload(true, &mut |piece| {
             let room = most.saturating_sub(bytes.len());
             bytes.extend_from_slice(&piece[..piece.len().min(room)]);
             Ok(())
         })?;
-        let most = settings.http.max_decoded_bytes as u64;
+        let most = settings.http.max_decoded_bytes;
         let body = Decoder::decode_body(&encodings.join(","), &bytes, most).0;
         Ok(Self {
             id,

@@ -280,7 +280,7 @@ impl Connector {
     /// A connection to `target` that a proxy made.
     async fn open_through(&self, proxy: &Proxy, target: Target<'_>) -> Result<Stream, NetError> {
         let mut stream = self.open_to(proxy).await?;
-        let agent = &self.settings.user_agent;
+        let agent = &self.settings.agent.user_agent;
         match proxy.lead(&mut stream, target, agent).await {
             Ok(()) => Ok(stream),
             Err(detail) => Err(NetError::Connect {

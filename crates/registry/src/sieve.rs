@@ -56,7 +56,7 @@ impl Sieve {
     }
 
     /// The record, to be changed, if it is in RAM.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn touch(&mut self, doc: u64) -> Option<&mut Slot> {
         self.recent.touch(doc)
     }

@@ -93,7 +93,7 @@ pub struct FinishedPage<'a> {
     pub(crate) url: &'a str,
     pub(crate) visit: &'a Visit,
     pub(crate) response: &'a Response,
-    pub(crate) max_decoded_bytes: usize,
+    pub(crate) max_decoded_bytes: u64,
 }
 
 impl<'a> FinishedPage<'a> {

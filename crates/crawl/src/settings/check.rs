@@ -51,7 +51,11 @@ impl Settings {
             ("limits.turn_urls", limits.turn_urls, 1),
             ("scope.max_url_bytes", self.scope.max_url_bytes, 16),
             ("http.max_head_bytes", self.http.max_head_bytes, 1024),
-            ("http.max_body_bytes", self.http.max_body_bytes, 1024),
+            (
+                "http.max_body_bytes",
+                self.http.max_body_bytes as usize,
+                1024,
+            ),
             ("dns.at_once", self.dns.at_once, 1),
         ] {
             if value < least {

@@ -35,7 +35,7 @@ impl Http1 {
             open: true,
             served: 0,
             idle_since: Instant::now(),
-            idle_limit: Duration::from_millis(settings.keep_alive_ms),
+            idle_limit: Duration::from_millis(settings.agent.keep_alive_ms),
         }
     }
 

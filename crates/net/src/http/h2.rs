@@ -68,7 +68,7 @@ impl Http2 {
             open: true,
             served: 0,
             idle_since: Instant::now(),
-            idle_limit: Duration::from_millis(settings.keep_alive_ms),
+            idle_limit: Duration::from_millis(settings.agent.keep_alive_ms),
         })
     }
 

@@ -98,7 +98,7 @@ fn measure(
     if arguments.tls {
         let file = dir.join("ca.pem");
         std::fs::write(&file, &server.certificate_pem)?;
-        settings.http.ca_file = file.display().to_string();
+        settings.http.ca_file = file;
     }
     let scheme = if arguments.tls { "https" } else { "http" };
     let seed = Seed {

@@ -158,6 +158,7 @@ impl State {
         Ok(())
     }
 
+    #[inline(always)]
     fn fold_link(
         &mut self,
         link: &Link<'_>,
@@ -246,6 +247,7 @@ impl State {
     }
 
     /// Not asked for a link to a URL in RAM, which are most, unless it moves in its queue.
+    #[inline(always)]
     pub(super) fn host_of<'u>(&mut self, url: &'u str) -> Host<'u> {
         let name = politeness_key(url);
         if self.last_host.0 != name {
