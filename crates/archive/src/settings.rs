@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Sizes, names and compression. All fixed when the crawl starts.
-#[derive(Clone, Debug)]
+/// Sizes, names, compression, and what whoever commits wants to know. All fixed when the crawl starts.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct ArchiveSettings {
     /// First part of every file name: letters, digits, `.`, `_` and `-`.
     pub prefix: String,
@@ -12,18 +13,28 @@ pub struct ArchiveSettings {
     /// The machine's number among those that crawl together: `FILES_A_NODE` file numbers are its own.
     pub node_number: u16,
     /// A file that has reached this size is closed and the next one begun.
-    pub rotate_bytes: u64,
+    pub file_bytes: u64,
     /// So is a file that is this old when the next record comes; 0 is no limit.
-    pub rotate_ms: u64,
+    pub file_age_s: u64,
     /// How records lie in the files. A crawl may go on with another choice than it began with.
     pub compression: Compression,
     /// Deflate level 0 (stored) to 12 (slowest). Every level is libdeflate's.
     pub compression_level: u8,
+    /// What waits to become durable is committed after this time, or when it has become this much.
+    pub commit_ms: u64,
+    pub commit_bytes: usize,
+    /// Payloads that are stored already become revisit records.
+    pub deduplicate: bool,
+    /// Who runs the crawl, for the warcinfo records; empty: not said.
+    pub operator: String,
     /// Compress bodies again that came compressed: content-encoded ones, images, video, archives.
+    #[serde(skip)]
     pub recompress_encoded: bool,
     /// Lines of the warcinfo record at the head of every file: operator, user agent, robots policy …
+    #[serde(skip)]
     pub info: Vec<(String, String)>,
     /// RAM of the table of payloads already stored.
+    #[serde(skip)]
     pub seen_ram_bytes: usize,
 }
 
@@ -33,14 +44,25 @@ impl Default for ArchiveSettings {
             prefix: "portolan".to_owned(),
             node: String::new(),
             node_number: 0,
-            rotate_bytes: 1 << 30,
-            rotate_ms: 0,
+            file_bytes: 1 << 30,
+            file_age_s: 0,
             compression: Compression::Gzip,
             compression_level: 1,
+            commit_ms: 200,
+            commit_bytes: 8_388_608,
+            deduplicate: true,
+            operator: String::new(),
             recompress_encoded: false,
             info: Vec::new(),
             seen_ram_bytes: 32 << 20,
         }
+    }
+}
+
+impl ArchiveSettings {
+    /// What the names of this machine's WARC files begin with.
+    pub fn file_prefix(&self) -> String {
+        file_prefix(&self.prefix, &self.node)
     }
 }
 

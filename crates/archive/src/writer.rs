@@ -104,12 +104,13 @@ impl WarcWriter {
     /// Is it large or old enough for the next file to be begun?
     fn is_full(&self, open: &OpenWarc) -> bool {
         let ArchiveSettings {
-            rotate_bytes,
-            rotate_ms,
+            file_bytes,
+            file_age_s,
             ..
         } = self.settings;
-        open.warc.len() >= rotate_bytes
-            || (rotate_ms > 0 && self.clock.now_ms().saturating_sub(open.begun_ms) >= rotate_ms)
+        open.warc.len() >= file_bytes
+            || (file_age_s > 0
+                && self.clock.now_ms().saturating_sub(open.begun_ms) / 1000 >= file_age_s)
     }
 
     /// Everything appended so far survives a power cut once this returns. Returns its end; `None`

@@ -53,7 +53,7 @@ fn python() -> Option<PathBuf> {
 /// Every head with every body, some truncated, some as revisits, in several files.
 fn write_archive(root: &Path, compression: Compression) -> u64 {
     let settings = ArchiveSettings {
-        rotate_bytes: 20_000,
+        file_bytes: 20_000,
         compression,
         info: vec![("operator".to_owned(), "A. Tester".to_owned())],
         ..ArchiveSettings::default()

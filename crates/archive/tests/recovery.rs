@@ -194,7 +194,7 @@ fn rebuilt_from_nothing(settings: &ArchiveSettings) {
 #[test]
 fn rotation_and_what_lies_behind_the_log() {
     let [packed, plain] = both(&ArchiveSettings {
-        rotate_bytes: 3_000,
+        file_bytes: 3_000,
         ..ArchiveSettings::default()
     });
     rotated(&packed, &packed);
@@ -333,7 +333,7 @@ fn an_archive_belongs_to_one_crawl() {
 fn files_that_are_missing_or_changed_are_noticed() {
     let dir = tempdir();
     let settings = ArchiveSettings {
-        rotate_bytes: 3_000,
+        file_bytes: 3_000,
         ..ArchiveSettings::default()
     };
     let mut logged: BTreeMap<u32, u64> = BTreeMap::new();
@@ -411,7 +411,7 @@ fn a_node_has_names_and_numbers_of_its_own() {
     let settings = ArchiveSettings {
         node: "n-7".to_owned(),
         node_number: 7,
-        rotate_ms: 60_000,
+        file_age_s: 60,
         ..ArchiveSettings::default()
     };
     let dir = tempdir();

@@ -3,7 +3,7 @@
 //!
 //! Layout: `charset` (which charset a page is in, and its pieces as UTF-8), `html` (the streaming link
 //! scanner), `css` (what style sheets need), `robots` (RFC 9309), `directives` (X-Robots-Tag and meta robots), `listing` (directories of FTP servers, Gopher menus), `sitemap`, `feed`, `xml`
-//! (what those two share), `tol` and `tvi` (tables that a site keeps beside a document: its links, its volatile parts), `mime` (content types, sniffing, which parser a body gets), `fingerprint`
+//! (what those two share), `table`, `tol` and `tvi` (tables that a site keeps beside a document: its links, its volatile parts), `mime` (content types, sniffing, which parser a body gets), `fingerprint`
 //! (exact and similar).
 //!
 //! # Example
@@ -39,6 +39,7 @@ mod listing;
 mod mime;
 mod robots;
 mod sitemap;
+mod table;
 mod tol;
 mod tvi;
 mod xml;
@@ -51,5 +52,6 @@ pub use listing::{parse_gopher_menu, parse_listing};
 pub use mime::{DocumentKind, MimeType, SNIFF_BYTES, is_gzip, kind_of, sniff};
 pub use robots::{MAX_ROBOTS_BYTES, Robots, RobotsAnswer, RobotsVerdict};
 pub use sitemap::{SitemapEntry, SitemapKind, SitemapLimits, SitemapSummary, parse_sitemap};
+pub use table::Table;
 pub use tol::{Site, SiteError, Tol, TolLink};
 pub use tvi::{Markup, Refreshed, Tvi};

@@ -28,11 +28,15 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::mime::utf8_by_bom;
+use crate::table::Table;
 use lines::{Line, records};
 use rules::{RuleList, RuleSet};
 
 /// RFC 9309 2.5: a crawler must read at least this much of a robots.txt; Portolan reads no more.
 pub const MAX_ROBOTS_BYTES: usize = 500 * 1024;
+
+/// Paths below which documents have tables; further ones do not count.
+const MAX_TABLE_PATHS: usize = 100;
 
 /// A compact form can be longer than the file it came from, since octets become `%XX`: at worst 4.5
 /// times (UTF-16), and a few bytes a line. One that is longer than a robots.txt may be opens with this line.
@@ -45,6 +49,8 @@ pub struct Robots {
     rules: RuleSet,
     crawl_delay: Option<Duration>,
     sitemaps: Vec<String>,
+    /// Paths below which documents have tables.
+    tables: Vec<(Table, String)>,
 }
 
 /// The decision on a path and the line that made it, as `Disallow: /private/`. The path in it is in the
@@ -78,6 +84,7 @@ impl Robots {
         let mut ours = Gathered::default();
         let mut everyones = Gathered::default();
         let mut sitemaps = Vec::new();
+        let mut tables: Vec<(Table, String)> = Vec::new();
         let mut in_agents = false;
         for record in records(&text) {
             match record {
@@ -109,6 +116,13 @@ impl Robots {
                     }
                 }
                 Line::Sitemap(value) => sitemaps.push(lines::sitemap_text(value)),
+                Line::Table(table, path) => {
+                    let path = (table, lines::sitemap_text(path).into_owned());
+                    let is_path = path.1.starts_with('/');
+                    if is_path && tables.len() < MAX_TABLE_PATHS && !tables.contains(&path) {
+                        tables.push(path);
+                    }
+                }
             }
         }
 
@@ -117,6 +131,7 @@ impl Robots {
             rules: RuleSet::build(chosen.rules),
             crawl_delay: chosen.crawl_delay,
             sitemaps: distinct(sitemaps),
+            tables,
         }
     }
 
@@ -167,13 +182,19 @@ impl Robots {
         &self.sitemaps
     }
 
+    /// Does a `TOL` or `TVI` line, whatever group it stands in, say that the document at `path` has such a table?
+    pub fn tells_of(&self, table: Table, path: &str) -> bool {
+        let mut paths = self.tables.iter();
+        paths.any(|(told, below)| *told == table && path.starts_with(below.as_str()))
+    }
+
     /// How many rules can decide anything.
     pub fn rule_count(&self) -> usize {
         self.rules.len()
     }
 
     /// Only what concerns us, as a robots.txt for everyone: parsing it, with any product token, gives
-    /// the same decisions, delay and sitemaps. Empty if there is nothing to say.
+    /// the same decisions, delay, sitemaps and tables. Empty if there is nothing to say.
     pub fn to_compact(&self) -> String {
         let mut out = String::new();
         if self.rules.len() > 0 || self.crawl_delay.is_some() {
@@ -195,6 +216,9 @@ impl Robots {
             out.push_str("Sitemap: ");
             out.push_str(sitemap);
             out.push('\n');
+        }
+        for (table, path) in &self.tables {
+            out.push_str(&format!("{}: {path}\n", table.name().to_ascii_uppercase()));
         }
         if out.len() > MAX_ROBOTS_BYTES {
             let mark = String::from_utf8_lossy(LONG_COMPACT_MARK);

@@ -330,9 +330,10 @@ impl Admission {
     }
 
     fn host_of(&mut self, url: &CanonicalUrl) -> HostId {
-        if self.last_host.0 != url.host() {
+        let key = url.politeness_key();
+        if self.last_host.0 != key {
             self.last_host.0.clear();
-            self.last_host.0.push_str(url.host());
+            self.last_host.0.push_str(key);
             self.last_host.1 = url.host_id(&self.ids);
         }
         self.last_host.1

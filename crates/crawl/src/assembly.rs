@@ -8,7 +8,7 @@ use portolan_archive::ArchiveSettings;
 use portolan_graph::RankTable;
 use portolan_model::{CanonicalUrl, Clock, Identities, Order, Ranker};
 use portolan_net::{
-    Connector, DnsResolver, Guard, HttpSettings, Mapping, MappingSettings, Network, Proxies,
+    Agent, Connector, DnsResolver, DnsSettings, Guard, HttpSettings, Mapping, Network, Proxies,
     ProxyError, ResolveRule, Resolver, StaticResolver, SystemResolver,
 };
 use portolan_registry::RegistrySettings;
@@ -122,15 +122,8 @@ pub(crate) fn archive(settings: &Settings) -> ArchiveSettings {
         }
     }
     ArchiveSettings {
-        prefix: settings.archive.prefix.clone(),
-        node: settings.archive.node.clone(),
-        node_number: settings.archive.node_number,
-        rotate_bytes: settings.archive.file_bytes,
-        rotate_ms: settings.archive.file_age_s.saturating_mul(1000),
-        compression: settings.archive.compression,
-        compression_level: settings.archive.compression_level,
         info,
-        ..ArchiveSettings::default()
+        ..settings.archive.clone()
     }
 }
 
@@ -152,26 +145,15 @@ pub(crate) fn connector(settings: &Settings) -> Result<Connector, CrawlError> {
     Ok(connector.through(proxies(settings)?))
 }
 
-pub(crate) fn http(settings: &Settings) -> HttpSettings {
+/// How servers are asked, and by whom.
+fn http(settings: &Settings) -> HttpSettings {
     HttpSettings {
-        user_agent: settings.user_agent_header(),
-        contact: from_header(&settings.identity.contact),
-        accept: settings.http.accept.clone(),
-        accept_language: settings.http.accept_language.clone(),
-        accept_encoding: settings.http.compression,
-        connect_timeout_ms: settings.http.connect_timeout_ms,
-        first_byte_timeout_ms: settings.http.first_byte_timeout_ms,
-        read_timeout_ms: settings.http.read_timeout_ms,
-        min_bytes_per_s: settings.http.min_bytes_per_s,
-        request_timeout_ms: settings.http.request_timeout_ms,
-        keep_alive_ms: settings.politeness.keep_alive_ms,
-        max_head_bytes: settings.http.max_head_bytes,
-        max_body_bytes: settings.http.max_body_bytes as u64,
-        max_decoded_bytes: settings.http.max_decoded_bytes as u64,
-        http2: settings.http.http2,
-        http09: true,
-        accept_invalid_certificates: settings.http.accept_invalid_certificates,
-        ca_file: (!settings.http.ca_file.is_empty()).then(|| settings.http.ca_file.clone().into()),
+        agent: Agent {
+            user_agent: settings.user_agent_header(),
+            contact: from_header(&settings.identity.contact),
+            keep_alive_ms: settings.politeness.keep_alive_ms,
+        },
+        ..settings.http.clone()
     }
 }
 
@@ -221,10 +203,10 @@ pub(crate) fn mapping(
             .map_err(|e| CrawlError::Input(format!("dns.servers: {e}")))?;
         Arc::new(resolver)
     };
-    let settings = MappingSettings {
-        max_lookups: bounds.lookups,
-        max_slow_lookups: bounds.slow_lookups,
-        ..names(settings)
+    let settings = DnsSettings {
+        at_once: bounds.lookups,
+        slow_at_once: bounds.slow_lookups,
+        ..dns.clone()
     };
     Ok(Arc::new(Mapping::new(
         StaticResolver::new(rules),
@@ -232,21 +214,6 @@ pub(crate) fn mapping(
         settings,
         clock,
     )))
-}
-
-/// How names are remembered, before the machine has its say in how many are looked up at once.
-pub(crate) fn names(settings: &Settings) -> MappingSettings {
-    let dns = &settings.dns;
-    MappingSettings {
-        max_hosts: dns.cache_entries,
-        max_lookups: dns.at_once,
-        lookup_timeout_ms: dns.timeout_ms,
-        default_ttl_ms: dns.ttl_unknown_ms,
-        min_ttl_ms: dns.ttl_min_ms,
-        max_ttl_ms: dns.ttl_max_ms,
-        negative_ttl_ms: dns.ttl_negative_ms,
-        ..MappingSettings::default()
-    }
 }
 
 /// From takes an e-mail address; a contact of another kind is in User-Agent alone.

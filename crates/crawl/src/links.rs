@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use portolan_model::{DocId, Link, LinkBatch, LinkKind, PartitionId};
+use portolan_model::{DocId, Link, LinkBatch, LinkKind, PartitionId, Verdict};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::admission::Admitted;
@@ -82,6 +82,14 @@ impl RawLinks {
         }
     }
 
+    /// The links so far are not needed any longer. They still count, and do not come again.
+    pub(crate) fn forget_text(&mut self) {
+        self.max_links -= self.len();
+        self.text.clear();
+        self.spans.clear();
+        self.parts.clear();
+    }
+
     fn leave_out(&mut self, mark: u64) {
         let is_new = if self.seen.len() < self.max_links + LEFT_OUT_REMEMBERED {
             self.seen.insert(mark)
@@ -139,6 +147,22 @@ impl PageLinks {
             .chain(self.forwards.iter().flat_map(|(_, batch)| batch.iter()))
     }
 
+    pub(crate) fn len(&self) -> usize {
+        let forwards = self.forwards.iter().map(|(_, batch)| batch.len());
+        self.own.len() + forwards.sum::<usize>()
+    }
+
+    /// Made links that leave before their page is there as a whole: those that lead to something to be crawled. The others
+    /// come with the page.
+    pub(crate) fn make_early(&mut self) {
+        let due = |_: DocId, link: Link<'_>| matches!(link.verdict, Verdict::Crawl { .. });
+        self.keep(due);
+        self.own.set_early(true);
+        for (_, batch) in &mut self.forwards {
+            batch.set_early(true);
+        }
+    }
+
     /// What each link brings to where it leads.
     pub(crate) fn set_vote(&mut self, vote: u32) {
         self.own.set_vote(vote);
@@ -150,20 +174,24 @@ impl PageLinks {
     /// Links that the page had before were counted then. Where the page leads is told in full all the same.
     pub(crate) fn leave_out(&mut self, known: &[DocId]) {
         let known: HashSet<DocId> = known.iter().copied().collect();
-        let fresh = |batch: &LinkBatch| {
-            let mut fresh = LinkBatch::new(batch.from());
-            fresh.set_vote(batch.vote());
+        self.keep(|doc, _| !known.contains(&doc));
+    }
+
+    fn keep(&mut self, is_kept: impl Fn(DocId, Link<'_>) -> bool) {
+        let kept = |batch: &LinkBatch| {
+            let mut kept = LinkBatch::new(batch.from());
+            kept.set_vote(batch.vote());
             let docs = batch.docs().unwrap_or_default();
             for (link, &doc) in batch.iter().zip(docs) {
-                if !known.contains(&doc) {
-                    fresh.push_known(doc, link);
+                if is_kept(doc, link) {
+                    kept.push_known(doc, link);
                 }
             }
-            fresh
+            kept
         };
-        self.own = fresh(&self.own);
+        self.own = kept(&self.own);
         for (_, batch) in &mut self.forwards {
-            *batch = fresh(batch);
+            *batch = kept(batch);
         }
         self.forwards.retain(|(_, batch)| !batch.is_empty());
     }

@@ -62,6 +62,17 @@ pub(crate) struct Metrics {
     pub(crate) wire_bytes: AtomicU64,
     /// URLs that were asked for and need not be asked for again.
     pub(crate) settled: AtomicU64,
+    /// Tables of links that were asked for, and read; links that they told; and those that lied.
+    pub(crate) tables_asked: AtomicU64,
+    pub(crate) tables_read: AtomicU64,
+    pub(crate) table_links: AtomicU64,
+    pub(crate) tables_lied: AtomicU64,
+    /// Tables of volatile parts that were asked for; documents that they refreshed, and bytes saved by that.
+    pub(crate) parts_asked: AtomicU64,
+    pub(crate) parts_refreshed: AtomicU64,
+    pub(crate) parts_saved_bytes: AtomicU64,
+    /// Links that left before their pages were there as a whole.
+    pub(crate) early_links: AtomicU64,
     /// Requests that got no answer, or an error.
     pub(crate) errors: AtomicU64,
     pub(crate) duplicates: AtomicU64,

@@ -200,8 +200,8 @@ impl BodySink for MeteredSink<'_> {
         self.sink.body(bytes)
     }
 
-    fn wait_before_more(&mut self, so_far_bytes: usize) -> Option<Wait> {
-        self.sink.wait_before_more(so_far_bytes)
+    fn wait_before_more(&mut self, so_far: &[u8]) -> Option<Wait> {
+        self.sink.wait_before_more(so_far)
     }
 
     fn slow_down(&mut self, so_far_bytes: usize) -> Option<Wait> {

@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
+use crate::modules::ModuleCounts;
 pub use crate::outages::{Waiting, WaitingHost};
 use crate::recovery::Recovered;
 
@@ -66,6 +67,19 @@ pub struct Report {
     pub judged_out: u64,
     /// Of this run: archived documents that were read again for links that were not looked for before.
     pub reread: u64,
+    /// Of this run: links that left before their pages were there as a whole.
+    pub early_links: u64,
+    /// Of this run: tables of links (`.tol`) that were asked for and read before their documents, links to be crawled in them, and tables that lied.
+    /// The site of such a one is not believed any longer.
+    pub tables_asked: u64,
+    pub tables_read: u64,
+    pub table_links: u64,
+    pub tables_lied: u64,
+    /// Of this run: tables of volatile parts (`.tvi`) that were asked for, documents that they refreshed, and bytes that fetching those documents
+    /// again would have taken more.
+    pub parts_asked: u64,
+    pub parts_refreshed: u64,
+    pub parts_saved_bytes: u64,
     /// Documents archived in this run.
     pub pages_this_run: u64,
     /// Requests sent in this run, robots.txt included.
@@ -78,6 +92,8 @@ pub struct Report {
     pub reasons: BTreeMap<String, u64>,
     /// CPU seconds of this run by stage.
     pub stages: BTreeMap<String, f64>,
+    /// Of this run: what modules did that were added, by name.
+    pub modules: BTreeMap<String, ModuleCounts>,
     /// What this run found and did before it went on.
     pub recovered: Recovered,
     /// Reasons in words, for people.
@@ -148,6 +164,40 @@ impl fmt::Display for Report {
                 "  {pages} read again for links that were not looked for before."
             )?;
         }
+        if self.early_links > 0 {
+            let links = counted(self.early_links, "link");
+            writeln!(f, "  {links} followed while their pages were still coming.")?;
+        }
+        if self.tables_asked > 0 {
+            let lied = match self.tables_lied {
+                0 => String::new(),
+                _ => format!(
+                    "; {} lied, and {} believed any longer",
+                    self.tables_lied,
+                    if self.tables_lied == 1 {
+                        "its site is not"
+                    } else {
+                        "their sites are not"
+                    },
+                ),
+            };
+            writeln!(
+                f,
+                "  {} of links read before their documents ({} asked for), with {}{lied}.",
+                counted(self.tables_read, "table"),
+                thousands(self.tables_asked),
+                counted(self.table_links, "link"),
+            )?;
+        }
+        if self.parts_asked > 0 {
+            writeln!(
+                f,
+                "  {} refreshed by their volatile parts alone ({} of parts asked for): {} less than to fetch them again.",
+                counted(self.parts_refreshed, "document"),
+                counted(self.parts_asked, "table"),
+                bytes(self.parts_saved_bytes),
+            )?;
+        }
         self.tell_outages(f)?;
         let files = counted(self.archive_files, "WARC file");
         writeln!(f, "  {files}, {} stored.", bytes(self.stored_bytes))?;
@@ -162,6 +212,7 @@ impl fmt::Display for Report {
             self.cpu_seconds,
             bytes(self.peak_rss_bytes),
         )?;
+        self.tell_modules(f)?;
         self.tell_waits(f)?;
         self.tell_stages(f)
     }
@@ -198,6 +249,19 @@ impl Report {
                 "  Of those due, {urls} of {hosts} were given up; the next run asks again:"
             )?;
             self.given_up.tell(f)?;
+        }
+        Ok(())
+    }
+
+    /// What modules read, and how often they failed.
+    fn tell_modules(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, counts) in &self.modules {
+            let documents = counted(counts.documents, "document");
+            let failed = match counts.failed {
+                0 => String::new(),
+                failed => format!(", failed with {}", thousands(failed)),
+            };
+            writeln!(f, "  Module {name}: read {documents}{failed}.")?;
         }
         Ok(())
     }

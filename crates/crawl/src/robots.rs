@@ -6,7 +6,9 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use portolan_content::{MAX_ROBOTS_BYTES, Robots, RobotsAnswer};
-use portolan_model::{CanonicalUrl, Reason, RobotsRecord, RobotsStatus, Truncation, UrlKey};
+use portolan_model::{
+    CanonicalUrl, Reason, RobotsRecord, RobotsStatus, SiteTables, Truncation, UrlKey,
+};
 use portolan_net::{BodySink, DecodeEnd, Decoder, Method, NetError, Response};
 use portolan_registry::Entry;
 
@@ -24,6 +26,15 @@ const CACHED_ORIGINS: usize = 4_096;
 pub(crate) struct Rules {
     pub(crate) robots: Robots,
     pub(crate) crawl_delay_ms: Option<u64>,
+    read: Read,
+}
+
+/// When and how robots.txt was read.
+#[derive(Debug, Clone, Copy)]
+struct Read {
+    status: RobotsStatus,
+    fetched_ms: u64,
+    expires_ms: u64,
 }
 
 pub(crate) enum RobotsStep {
@@ -81,14 +92,16 @@ impl Visitor {
                 return RobotsStep::Later;
             }
             let Some(reading) = self.reading(&origin) else {
-                return RobotsStep::Settled(Rc::new(Rules {
-                    robots: Robots::disallow_all(),
-                    crawl_delay_ms: None,
-                }));
+                let read = Read {
+                    status: RobotsStatus::Rules,
+                    fetched_ms: 0,
+                    expires_ms: 0,
+                };
+                return RobotsStep::Settled(Rc::new(Rules::new(Robots::disallow_all(), read)));
             };
             let at_ms = self.shared.wall_ms();
             let _counted = self.worker.reading_robots();
-            let asked = if reading.next.host() == url.host() {
+            let asked = if reading.next.politeness_key() == url.politeness_key() {
                 self.ask(&reading.next, Method::Get, &mut FirstBytes::default(), None)
                     .await
             } else {
@@ -179,7 +192,12 @@ impl Visitor {
             RobotsStatus::Absent => Robots::allow_all(),
             RobotsStatus::Rules => Robots::parse(record.rules.as_bytes(), "*"),
         };
-        let rules = Rc::new(Rules::new(robots));
+        let read = Read {
+            status: record.status,
+            fetched_ms: record.fetched_ms,
+            expires_ms,
+        };
+        let rules = Rc::new(Rules::new(robots, read));
         cache.origins.insert(
             origin.to_owned(),
             Standing::Settled {
@@ -303,19 +321,14 @@ impl Visitor {
     ) {
         let now_ms = self.shared.now_ms();
         let expires_ms = now_ms + self.shared.settings.robots.cache_ms;
-        let record = RobotsRecord {
-            origin: origin.to_owned(),
+        let sitemaps = robots.sitemaps().to_vec();
+        let read = Read {
             status,
             fetched_ms: now_ms,
             expires_ms,
-            rules: if status == RobotsStatus::Rules {
-                robots.to_compact()
-            } else {
-                String::new()
-            },
         };
-        let sitemaps = robots.sitemaps().to_vec();
-        let rules = Rc::new(Rules::new(robots));
+        let rules = Rc::new(Rules::new(robots, read));
+        let record = rules.record(origin, self.tables_of(origin));
         tracing::debug!(
             origin,
             status = answer.response.status(),
@@ -409,11 +422,27 @@ impl Rules {
         sitemaps.any(|sitemap| sitemap == url.as_str())
     }
 
-    fn new(robots: Robots) -> Self {
+    /// As the host's record keeps them.
+    pub(crate) fn record(&self, origin: &str, tables: SiteTables) -> RobotsRecord {
+        RobotsRecord {
+            origin: origin.to_owned(),
+            status: self.read.status,
+            fetched_ms: self.read.fetched_ms,
+            expires_ms: self.read.expires_ms,
+            rules: match self.read.status {
+                RobotsStatus::Rules => self.robots.to_compact(),
+                RobotsStatus::Absent => String::new(),
+            },
+            tables,
+        }
+    }
+
+    fn new(robots: Robots, read: Read) -> Self {
         let crawl_delay_ms = robots.crawl_delay().map(|delay| delay.as_millis() as u64);
         Self {
             robots,
             crawl_delay_ms,
+            read,
         }
     }
 }

@@ -4,6 +4,7 @@
 mod access;
 mod check;
 mod file;
+mod module;
 mod nearest;
 
 use std::fmt;
@@ -12,10 +13,13 @@ use std::path::PathBuf;
 
 pub use access::{AccessSettings, HostSettings, SecretText};
 pub(crate) use access::{Entrance, is_secret, product_of, split_field};
+pub(crate) use module::is_name;
+pub use module::{ModuleOutput, ModuleSettings};
 
-pub use portolan_archive::Compression;
+pub use portolan_archive::{ArchiveSettings, Compression};
 use portolan_model::Order;
 use portolan_model::url::CanonicalSettings;
+pub use portolan_net::{DnsSettings, HeadFirst, HttpSettings};
 use serde::{Deserialize, Serialize};
 
 use crate::scope::ScopeSettings;
@@ -31,6 +35,8 @@ pub(crate) const MAX_PARTITIONS: u16 = 1024;
 pub struct Settings {
     /// Blocks in the order of the file, those of the command line first.
     pub host: Vec<HostSettings>,
+    /// Programs that read documents.
+    pub module: Vec<ModuleSettings>,
     pub identity: IdentitySettings,
     pub access: AccessSettings,
     pub limits: LimitSettings,
@@ -128,82 +134,27 @@ pub struct RobotsSettings {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DnsSettings {
-    pub servers: Vec<String>,
-    pub resolve: Vec<String>,
-    pub at_once: usize,
-    pub cache_entries: usize,
-    pub ttl_min_ms: u64,
-    pub ttl_max_ms: u64,
-    pub ttl_unknown_ms: u64,
-    pub ttl_negative_ms: u64,
-    pub timeout_ms: u64,
-    pub allow_private: bool,
-    pub allow_networks: Vec<String>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HttpSettings {
-    pub connect_timeout_ms: u64,
-    pub first_byte_timeout_ms: u64,
-    pub read_timeout_ms: u64,
-    pub min_bytes_per_s: u64,
-    pub request_timeout_ms: u64,
-    pub max_head_bytes: usize,
-    pub max_body_bytes: usize,
-    pub max_decoded_bytes: usize,
-    pub compression: bool,
-    pub http2: bool,
-    pub accept_invalid_certificates: bool,
-    pub ca_file: String,
-    pub accept: String,
-    pub accept_language: String,
-    pub head_first: HeadFirst,
-}
-
-/// When to ask with HEAD before GET.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HeadFirst {
-    Never,
-    /// Where the URL's look says that it may be something unwanted and large.
-    ByLook,
-    Always,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ContentSettings {
     pub types: Vec<String>,
     pub embeds: bool,
     pub feeds: bool,
+    pub early_links: bool,
+    pub tol: TolUse,
+    pub tvi: TolUse,
     pub max_links: usize,
     pub reserved_texts: Vec<String>,
     pub simhash: bool,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ArchiveSettings {
-    pub prefix: String,
-    pub node: String,
-    pub node_number: u16,
-    pub file_bytes: u64,
-    pub file_age_s: u64,
-    pub compression: Compression,
-    pub compression_level: u8,
-    pub commit_ms: u64,
-    pub commit_bytes: usize,
-    pub deduplicate: bool,
-    pub operator: String,
-}
-
-impl ArchiveSettings {
-    /// What the names of this machine's WARC files begin with.
-    pub fn file_prefix(&self) -> String {
-        portolan_archive::file_prefix(&self.prefix, &self.node)
-    }
+/// When to read a document's tables: of links before the document, of volatile parts instead of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TolUse {
+    Never,
+    /// Where a site says that it has such tables.
+    Told,
+    /// There, and where one request finds that a site has them.
+    Probe,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -353,32 +304,13 @@ mod tests {
         let settings = Settings::default();
         assert_eq!(settings.scope, ScopeSettings::default());
         assert_eq!(settings.urls, CanonicalSettings::default());
+        assert_eq!(settings.http, HttpSettings::default());
+        assert_eq!(settings.dns, DnsSettings::default());
         assert_eq!(
-            crate::assembly::http(&settings),
-            portolan_net::HttpSettings::default()
+            settings.politeness.keep_alive_ms,
+            settings.http.agent.keep_alive_ms
         );
-        assert_eq!(
-            crate::assembly::names(&settings),
-            portolan_net::MappingSettings::default()
-        );
-        let (ours, rooms) = (
-            crate::assembly::archive(&settings),
-            portolan_archive::ArchiveSettings::default(),
-        );
-        assert_eq!(
-            (
-                (ours.prefix, ours.node, ours.node_number),
-                (ours.rotate_bytes, ours.rotate_ms),
-                ours.compression,
-                ours.compression_level
-            ),
-            (
-                (rooms.prefix, rooms.node, rooms.node_number),
-                (rooms.rotate_bytes, rooms.rotate_ms),
-                rooms.compression,
-                rooms.compression_level
-            )
-        );
+        assert_eq!(settings.archive, ArchiveSettings::default());
         let ids = portolan_model::Identities::PUBLIC;
         let (ours, rooms) = (
             crate::assembly::registry(&settings, 4, (ids, 0)),

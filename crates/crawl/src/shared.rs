@@ -1,6 +1,7 @@
 //! What all threads of a crawl share: settings, the gate, the budget, counters, the resolver. Small,
 //! and touched once a request at most.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
@@ -11,14 +12,17 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::access::Access;
 use crate::admission::Admission;
+use crate::answered::VisitRecords;
 use crate::assembly;
 use crate::budget::{Budget, StoppedBy};
 use crate::commit::Finished;
 use crate::division::Division;
+use crate::early::EARLY_PLACES;
 use crate::error::CrawlError;
 use crate::fleet::Membership;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
+use crate::modules::{Extensions, Modules};
 use crate::named::Named;
 use crate::neighbour::Neighbours;
 use crate::network::Network;
@@ -31,6 +35,8 @@ use crate::settings::Settings;
 
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
+    /// The crawl's directory.
+    pub(crate) dir: PathBuf,
     /// By what documents and hosts are known: the crawl's secret.
     pub(crate) ids: Identities,
     pub(crate) division: Arc<Division>,
@@ -38,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) scope: RwLock<Scope>,
     pub(crate) access: Access,
+    pub(crate) modules: Modules,
     pub(crate) politeness: Politeness,
     pub(crate) gate: Gate,
     pub(crate) network: Network,
@@ -60,6 +67,8 @@ pub(crate) struct Shared {
     pub(crate) large_bodies: Arc<Semaphore>,
     /// The same for hosts that are read slowly because a person said so: they hold up nobody but each other.
     pub(crate) paced_bodies: Arc<Semaphore>,
+    /// Places for pages whose links leave while they come.
+    pub(crate) early_places: Arc<Semaphore>,
     /// A worker has nothing to fetch, or nowhere to put what it fetched: commit what there is.
     pub(crate) commit_now: Notify,
     /// Everything is folded: the archivist may end.
@@ -89,6 +98,9 @@ pub(crate) const ROOM_KIB: usize = 16 * 1024;
 /// Budget, in KiB, for entries delivered to workers but not folded yet.
 pub(crate) const UNFOLDED_KIB: usize = 4 * 1024;
 
+/// An entry without a record that is smaller than this needs no room.
+const SMALL_BYTES: u64 = 4 * 1024;
+
 /// Large bodies in memory at once, over all workers.
 pub(crate) const LARGE_BODIES: usize = 8;
 
@@ -104,11 +116,13 @@ impl Shared {
         let (finished, _nobody) = mpsc::channel(1);
         let (politeness, outages) = (settings.politeness.clone(), settings.outages.clone());
         Ok(Self {
+            dir: PathBuf::new(),
             ids: Identities::PUBLIC,
             division: Arc::new(Division::by_hash(1)),
             ranker: assembly::ranker(&settings, None)?,
             scope: RwLock::new(assembly::scope(&settings, seeds)?),
             access: Access::new(&settings, clock.wall_ms())?,
+            modules: Modules::new(&settings, &Extensions::default())?,
             politeness: Politeness::new(politeness, outages, 0),
             gate: Gate::new(0),
             network: Network::default(),
@@ -125,6 +139,7 @@ impl Shared {
             unfolded: Semaphore::new(UNFOLDED_KIB),
             large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
             paced_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
+            early_places: Arc::new(Semaphore::new(EARLY_PLACES)),
             commit_now: Notify::new(),
             closing: Notify::new(),
             outstanding: AtomicU64::new(0),
@@ -209,8 +224,9 @@ impl Shared {
 
     /// Hand an entry to the archivist; waits while its buffers are full.
     pub(crate) async fn hand_over(&self, mut finished: Finished) {
-        if let Some(record) = &finished.record {
-            let bytes = record.bytes() + finished.entry.ram_bytes();
+        let record_bytes = finished.record.as_ref().map(VisitRecords::bytes);
+        let bytes = record_bytes.unwrap_or(0) + finished.entry.ram_bytes();
+        if record_bytes.is_some() || bytes >= SMALL_BYTES {
             let kib = kib(bytes, ROOM_KIB);
             let room = Arc::clone(&self.room);
             finished.room = match room.try_acquire_many_owned(kib) {

@@ -16,13 +16,16 @@ use crate::asker::{Asked, Asker};
 use crate::body_watch::BodyWatch;
 use crate::budget::Claim;
 use crate::commit::Finished;
+use crate::early::Source;
 use crate::links::PageLinks;
 use crate::metrics::Stage;
-use crate::page::{Fetched, Processed};
+use crate::page::{Fetched, Processed, ask_programs};
 use crate::pools::Seat;
+use crate::refresh::Refresh;
 use crate::revisit::Validators;
 use crate::robots::{RobotsStep, Rules};
 use crate::shared::Shared;
+use crate::tables::HeadTells;
 use crate::worker::Worker;
 
 /// How soon a host is looked at again when the budget of pages is claimed by others.
@@ -183,6 +186,9 @@ impl Visitor {
         if self.asker.must_wait() {
             return self.put_back(due);
         }
+        if !self.read_table(&due, &url, &rules).await {
+            return self.put_back(due);
+        }
         let Some(claim) = self.shared.budget.claim() else {
             return self.put_back_for_now(due);
         };
@@ -191,9 +197,26 @@ impl Visitor {
 
     /// Ask for the page and hand over what came of it. The claim is given back unless a document came.
     async fn fetch(&mut self, due: Due, url: &CanonicalUrl, rules: &Rules, claim: Claim) -> Next {
+        match self.refresh_parts(&due, url, rules).await {
+            Refresh::Whole => {}
+            Refresh::Later => return self.put_back(due),
+            Refresh::Done(processed) => {
+                claim.spend();
+                self.shared.metrics.add(&self.shared.metrics.settled, 1);
+                self.finish(due.url, *processed).await;
+                return Next::Go;
+            }
+        }
         let at_ms = self.shared.wall_ms();
         self.asked += 1;
-        let mut watch = BodyWatch::new(&self.shared, due.kind);
+        let worker = Rc::clone(&self.worker);
+        let mut watch = BodyWatch::new(&self.shared, due.kind).with_early_links(Source {
+            worker: &worker,
+            due: &due,
+            url,
+            partition: self.partition,
+            pulse: self.asker.pulse,
+        });
         watch.is_paced = self.asker.access.bytes_per_s > 0;
         if self
             .worker
@@ -232,6 +255,7 @@ impl Visitor {
         match asked {
             Ok(Asked::Answer(answer)) => {
                 let known_links = self.known_links(&due, answer.response.status());
+                let head = HeadTells::of(self, url, &answer.response);
                 let fetched = Fetched {
                     due: &due,
                     url,
@@ -242,12 +266,16 @@ impl Visitor {
                     host_was_well: self.asker.was_well,
                     known_links,
                 };
+                // Others are asked meanwhile.
+                let reports = ask_programs(&self.shared, &fetched, &answer.response);
+                let reports = self.asker.seat.hand_over(reports).await;
                 let begun = Instant::now();
-                let processed =
-                    self.worker
-                        .bench
-                        .borrow_mut()
-                        .process(&self.shared, &fetched, answer.response);
+                let processed = self.worker.bench.borrow_mut().process(
+                    &self.shared,
+                    &fetched,
+                    answer.response,
+                    reports,
+                );
                 self.shared.metrics.note_pause(begun.elapsed());
                 if !matches!(processed.visit.outcome, Outcome::Retry(_)) {
                     let metrics = &self.shared.metrics;
@@ -259,6 +287,8 @@ impl Visitor {
                 } else {
                     drop(claim);
                 }
+                self.compare_with_table((&due, url, rules), head, &processed)
+                    .await;
                 self.finish(due.url, processed).await;
                 Next::Go
             }
@@ -271,7 +301,7 @@ impl Visitor {
     }
 
     /// Where the links of the last check led; not wanted of a page that is not modified.
-    fn known_links(&self, due: &Due, status: u16) -> Vec<DocId> {
+    pub(crate) fn known_links(&self, due: &Due, status: u16) -> Vec<DocId> {
         let Some(last) = due.last.as_deref().filter(|_| status != 304) else {
             return Vec::new();
         };

@@ -30,6 +30,7 @@ use crate::pools::{PoolSizes, Pools};
 use crate::robots::RobotsCache;
 use crate::routes::{Command, Ends, Parcel};
 use crate::shared::Shared;
+use crate::tables::TableMemory;
 use gauges::PutOff;
 use held::{Folded, Partitions};
 
@@ -48,6 +49,7 @@ pub(crate) struct Worker {
     pub(crate) parking: RefCell<Parking>,
     pub(crate) bench: RefCell<Workbench>,
     pub(crate) robots: RefCell<RobotsCache>,
+    pub(crate) tables: RefCell<TableMemory>,
     pub(crate) pools: Rc<Pools>,
     /// The tasks of turns.
     tasks: RefCell<JoinSet<()>>,
@@ -108,6 +110,7 @@ pub(crate) async fn live(plan: WorkerPlan) -> Vec<Partition> {
         parking: RefCell::new(Parking::with_bound(plan.max_idle)),
         bench: RefCell::new(plan.bench),
         robots: RefCell::new(RobotsCache::default()),
+        tables: RefCell::default(),
         partitions: RefCell::new(Partitions::of(plan.partitions)),
         pools: Pools::new(plan.pools),
         tasks: RefCell::default(),

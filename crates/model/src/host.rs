@@ -73,7 +73,39 @@ impl RobotsStatus {
     }
 }
 
-/// robots.txt of one origin, as far as it concerns us.
+/// What is known of the tables of one kind that a site keeps beside its documents. The numbers are written to disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum Standing {
+    /// It never had to show one, other than by what robots.txt says.
+    #[default]
+    Unknown = 0,
+    /// It has them.
+    Served = 1,
+    /// It was asked for them, and has none.
+    Missing = 2,
+    /// One of them was found not to be true. The site is not believed any longer.
+    Lied = 3,
+}
+
+impl Standing {
+    pub fn from_u8(value: u8) -> Option<Self> {
+        [Self::Unknown, Self::Served, Self::Missing, Self::Lied]
+            .into_iter()
+            .find(|s| *s as u8 == value)
+    }
+}
+
+/// What is known of a site's tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SiteTables {
+    /// Of links.
+    pub tol: Standing,
+    /// Of volatile parts.
+    pub tvi: Standing,
+}
+
+/// robots.txt of one origin, as far as it concerns us, and what else is known of the origin as a whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RobotsRecord {
     /// Scheme, host and port, as in `https://example.org:8443`.
@@ -83,4 +115,5 @@ pub struct RobotsRecord {
     pub expires_ms: u64,
     /// The rules of the groups that apply to us, in robots.txt's own syntax.
     pub rules: String,
+    pub tables: SiteTables,
 }

@@ -29,7 +29,7 @@ pub mod url;
 mod visit;
 
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use host::{Pulse, RobotsRecord, RobotsStatus};
+pub use host::{Pulse, RobotsRecord, RobotsStatus, SiteTables, Standing};
 pub use id::{DocId, HostId, Identities, PartitionId};
 pub use link::{Link, LinkBatch, LinkKind, Verdict};
 pub use partitioner::{FixedSiteHash, PageHash, Partitioner, SiteHash, UrlKey, jump_hash};
@@ -37,4 +37,4 @@ pub use ports::service_of_port;
 pub use ranker::{Known, MAX_CLASS, Order, Ranker, SCORE_BITS, given_priority, plain_priority};
 pub use reason::{Cause, Reason};
 pub use url::{CanonicalUrl, CanonicalUrlError, Canonicalizer, is_public_suffix};
-pub use visit::{ArchivePosition, Change, History, Outcome, Truncation, Visit};
+pub use visit::{ArchivePosition, Change, Fact, History, Outcome, Truncation, Visit};

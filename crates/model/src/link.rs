@@ -23,10 +23,14 @@ pub enum LinkKind {
     Embed = 11,
     /// A page that a sitemap names.
     SitemapPage = 12,
+    /// Named in a page's table of links, which was fetched before the page.
+    Tol = 13,
+    /// What a processing module of the user's found.
+    Module = 14,
 }
 
 impl LinkKind {
-    pub const ALL: [LinkKind; 13] = [
+    pub const ALL: [LinkKind; 15] = [
         LinkKind::Seed,
         LinkKind::Anchor,
         LinkKind::Area,
@@ -40,6 +44,8 @@ impl LinkKind {
         LinkKind::Feed,
         LinkKind::Embed,
         LinkKind::SitemapPage,
+        LinkKind::Tol,
+        LinkKind::Module,
     ];
 
     pub fn from_u8(value: u8) -> Option<Self> {
@@ -71,6 +77,8 @@ impl LinkKind {
             LinkKind::Feed => "feed",
             LinkKind::Embed => "embed",
             LinkKind::SitemapPage => "sitemap-page",
+            LinkKind::Tol => "tol",
+            LinkKind::Module => "module",
         }
     }
 }
@@ -107,6 +115,8 @@ pub struct LinkBatch {
     from: Option<DocId>,
     /// What the ranker has each of them bring to where it leads.
     vote: u32,
+    /// See `is_early`.
+    early: bool,
     heads: Vec<u8>,
     urls: String,
     /// One for each link, as long as whoever pushed them knew them all. They follow from the URLs, so no
@@ -116,7 +126,7 @@ pub struct LinkBatch {
 
 impl PartialEq for LinkBatch {
     fn eq(&self, other: &Self) -> bool {
-        let parts = |batch: &Self| (batch.from, batch.vote);
+        let parts = |batch: &Self| (batch.from, batch.vote, batch.early);
         parts(self) == parts(other) && self.heads == other.heads && self.urls == other.urls
     }
 }
@@ -135,6 +145,7 @@ impl LinkBatch {
         Self {
             from,
             vote: 0,
+            early: false,
             heads: Vec::with_capacity(links * HEAD_BYTES),
             urls: String::with_capacity(url_bytes),
             docs: Vec::with_capacity(links),
@@ -152,6 +163,16 @@ impl LinkBatch {
 
     pub fn from(&self) -> Option<DocId> {
         self.from
+    }
+
+    /// Did the links leave before the page that they are on was there as a whole? Such links make URLs known and due,
+    /// and count for nothing: the page's visit has them again, and counts them.
+    pub fn is_early(&self) -> bool {
+        self.early
+    }
+
+    pub fn set_early(&mut self, early: bool) {
+        self.early = early;
     }
 
     pub fn len(&self) -> usize {
@@ -241,6 +262,7 @@ impl LinkBatch {
         whole.then_some(Self {
             from,
             vote: 0,
+            early: false,
             heads,
             urls,
             docs: Vec::new(),

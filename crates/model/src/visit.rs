@@ -75,7 +75,8 @@ pub struct History {
     /// Where the links that are on the page are in the link graph, plus one; 0 for none. The registry sets it
     /// for a visit that brings links; one that found the page unchanged says what the check before said.
     pub links_at: u64,
-    /// Bytes that were not sent because the page was not modified; 0 if it was sent.
+    /// Bytes that were not sent because the page was not modified, or because its volatile parts alone were asked for; 0
+    /// if it was sent.
     pub saved_bytes: u64,
 }
 
@@ -147,6 +148,23 @@ pub struct Visit {
     pub is_sitemap: bool,
     pub archive: Option<ArchivePosition>,
     pub history: History,
+    /// What processing modules said of the document, in their order. A name stands once.
+    pub facts: Vec<Fact>,
+}
+
+/// What a processing module says of a document.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fact {
+    /// The module's name, a dot, and the fact's own: `pdf.pages`.
+    pub name: String,
+    pub value: String,
+}
+
+impl Fact {
+    /// About how many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        self.name.len() + self.value.len()
+    }
 }
 
 impl Visit {
@@ -176,6 +194,7 @@ impl Visit {
             is_sitemap: false,
             archive: None,
             history: History::default(),
+            facts: Vec::new(),
         }
     }
 
@@ -195,9 +214,15 @@ impl Visit {
         self.status == 304 && self.history.before != 0
     }
 
+    /// Were the page's volatile parts alone fetched? The rest of it was taken over from an earlier check, and so is where it is
+    /// archived.
+    pub fn is_refreshed(&self) -> bool {
+        self.status == 200 && self.history.before != 0 && self.history.saved_bytes > 0
+    }
+
     /// Bytes of the body that this visit received.
     pub fn received_body_bytes(&self) -> u64 {
-        if self.is_not_modified() {
+        if self.is_not_modified() || self.is_refreshed() {
             return 0;
         }
         self.body_bytes

@@ -26,13 +26,13 @@ pub use dial::{Dialed, Dialer, Pipe};
 pub use error::NetError;
 pub use guard::{Guard, Refused, RefusedPort, special};
 pub use http::{
-    BodySink, Connection, Field, Head, HttpSettings, Method, Oddities, Oddity, Origin, Request,
-    Response, Scheme, Timings, Version, Wait, basic_credentials, url_text,
+    Agent, BodySink, Connection, Field, Head, HeadFirst, HttpSettings, Method, Oddities, Oddity,
+    Origin, Request, Response, Scheme, Timings, Version, Wait, basic_credentials, url_text,
 };
 pub use network::{Network, NotANetwork};
 pub use proxy::{Proxies, ProxyError};
 pub use resolve::{
-    Addresses, DnsResolver, Lookup, Mapping, MappingCounters, MappingSettings, NotResolved,
+    Addresses, DnsResolver, DnsSettings, Lookup, Mapping, MappingCounters, NotResolved,
     NotResolvedBy, ResolveRule, ResolveRuleError, Resolved, Resolver, StaticResolver,
     SystemResolver, check_name_server,
 };

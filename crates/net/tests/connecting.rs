@@ -4,7 +4,7 @@ mod server;
 
 use portolan_model::{Reason, SystemClock};
 use portolan_net::{
-    Connector, DnsResolver, Guard, HttpSettings, Mapping, MappingSettings, NotResolved, Origin,
+    Connector, DnsResolver, DnsSettings, Guard, HttpSettings, Mapping, NotResolved, Origin,
     ResolveRule, Resolved, Resolver, Scheme, StaticResolver, SystemResolver,
 };
 use server::{Server, Step, connector, get, here, send, settings};
@@ -19,7 +19,7 @@ fn mapping(rules: &[&str]) -> Mapping {
     Mapping::new(
         StaticResolver::new(rules.collect()),
         Arc::new(SystemResolver),
-        MappingSettings::default(),
+        DnsSettings::default(),
         Arc::new(SystemClock::start()),
     )
 }

@@ -91,7 +91,7 @@ impl TlsServer {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(self.certificate_pem.as_bytes()).unwrap();
         let settings = HttpSettings {
-            ca_file: Some(file.path().to_owned()),
+            ca_file: file.path().to_owned(),
             ..settings()
         };
         (settings, file)
@@ -393,7 +393,7 @@ async fn what_is_wrong_with_a_certificate_is_told() {
     let future = |params: &mut CertificateParams| params.not_before = date_time_ymd(4000, 1, 1);
     let (authority, sound) = authority_and_server(HOST, nothing).await;
     let trusting = |file: &tempfile::NamedTempFile| HttpSettings {
-        ca_file: Some(file.path().to_owned()),
+        ca_file: file.path().to_owned(),
         ..settings()
     };
     assert!(sound.connect(&trusting(&authority), HOST).await.is_ok());
@@ -436,7 +436,7 @@ fn a_bad_ca_file_is_named() {
     ] {
         file.write_all(content.as_bytes()).unwrap();
         let settings = HttpSettings {
-            ca_file: Some(file.path().to_owned()),
+            ca_file: file.path().to_owned(),
             ..settings()
         };
         let error = Connector::new(settings, Guard::default()).err().unwrap();
@@ -448,7 +448,7 @@ fn a_bad_ca_file_is_named() {
         );
     }
     let settings = HttpSettings {
-        ca_file: Some("/nowhere/ca.pem".into()),
+        ca_file: "/nowhere/ca.pem".into(),
         ..settings()
     };
     assert!(Connector::new(settings, Guard::default()).is_err());

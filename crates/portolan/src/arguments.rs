@@ -123,6 +123,14 @@ pub(crate) struct CrawlArguments {
     /// are no link away from the page (settings content.embeds and scope.embeds_off_scope)
     #[arg(short, long)]
     pub(crate) page_requisites: bool,
+    /// Read a document's table of links (.tol) before the document: where a site says that it has them, or also where one
+    /// request to a site finds them (setting content.tol) [default: never]
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub(crate) tol: Option<TolArgument>,
+    /// In a new session, fetch a document's table of volatile parts (.tvi) instead of the document (setting content.tvi)
+    /// [default: never]
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub(crate) tvi: Option<TolArgument>,
     /// Stop this run after this time, such as 90s, 10m, 8h or 2d; 0 is no limit. It does not hold for the next run
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     pub(crate) time_limit: Option<Duration>,
@@ -189,6 +197,13 @@ pub(crate) struct FetchArguments {
     /// Ask even if robots.txt forbids it, for your own servers
     #[arg(long)]
     pub(crate) anyway: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum TolArgument {
+    Never,
+    Told,
+    Probe,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -367,6 +382,9 @@ pub(crate) enum WarcCommand {
         /// Only what was served, byte by byte as it is stored: nothing is decoded, and a copy has no bytes
         #[arg(long)]
         raw: bool,
+        /// The newest document at the URL as it is now: as stored, with the volatile parts (.tvi) that were fetched since
+        #[arg(long, requires = "url", conflicts_with_all = ["raw", "payload"])]
+        fresh: bool,
         /// The record that starts at this byte, as 'portolan warc list' tells it
         #[arg(long, value_name = "BYTE", conflicts_with = "url")]
         offset: Option<u64>,
@@ -469,6 +487,7 @@ pub(crate) enum BenchCommand {
     /// Take turns of many hosts: CPU for the next one
     Frontier(BenchFrontierArguments),
     Freshness(crate::arguments_bench::BenchFreshnessArguments),
+    Tol(crate::arguments_bench::BenchTolArguments),
 }
 
 #[derive(Args)]

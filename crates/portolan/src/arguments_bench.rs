@@ -1,4 +1,4 @@
-//! The command line of `portolan bench crawl`, `pace`, `extract`, `archive` and `freshness`.
+//! The command line of `portolan bench crawl`, `pace`, `extract`, `archive`, `tol` and `freshness`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -73,6 +73,32 @@ pub(crate) struct BenchPaceArguments {
     /// Sick hosts of each kind, as in silent=1000,drip=1000,dns=1000
     #[arg(long, value_name = "KIND=N,…", value_parser = parse_sick, default_value = "")]
     pub(crate) sick: SickHosts,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Crawl a simulated Web four times: with tables of links, with links from the stream, with both, with neither
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan bench tol                          40 hosts x 5 documents of 300 KB that take 2 s each\n  \
+    portolan bench tol --body 0s --bytes 4000 --pages 30 --delay 250ms     small pages with a pause: a .tol does not pay\n\n\
+    The Web is served by a second process. The time is the witness's, from the first request to the last answer. Exit code 1\n\
+    if it saw a page missed, a page fetched twice, or robots.txt disobeyed: such figures are worth nothing.")]
+pub(crate) struct BenchTolArguments {
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub(crate) hosts: u32,
+    /// Documents of each host
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) pages: u32,
+    /// How long the body of a document takes to come
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "2s")]
+    pub(crate) body: Duration,
+    /// Mean size of a document
+    #[arg(long, value_name = "N", default_value_t = 300_000)]
+    pub(crate) bytes: u32,
+    /// Pause between requests to a host
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0s")]
+    pub(crate) delay: Duration,
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -57,8 +57,11 @@ impl World {
         let servers = runtime
             .block_on(LocalServers::start(1, ""))
             .expect("servers");
+        site.witness().expect_ip_delay_ms(ip_delay_ms);
+        // Without a pause between the requests to a host, none is kept for addresses either.
+        let delay_ms = ip_delay_ms.min(1);
         let settings = format!(
-            "[scope]\nscope = \"any\"\n[politeness]\ndelay_ms = 0\nip_delay_ms = {ip_delay_ms}\nbackoff_ms = 50\nbackoff_max_ms = 200\n\
+            "[scope]\nscope = \"any\"\n[politeness]\ndelay_ms = {delay_ms}\nip_delay_ms = {ip_delay_ms}\nresponse_time_factor = 0.0\nbackoff_ms = 50\nbackoff_max_ms = 200\n\
              [outages]\nwait_ms = 3000\n[dns]\nresolve = [\"{}\"]\n[limits]\nthreads = 2\nconnections = 16\n\
              [archive]\ncommit_ms = 20\nfile_bytes = 400000\n[registry]\ncheckpoint_log_mb = 1\nmemory_mb = 64\n\
              [identity]\ncontact = \"https://example.org/crawler\"\n[fleet]\nship_ms = {SHIP_MS}\n",
@@ -287,4 +290,29 @@ fn a_node_that_leaves_and_one_that_joins_repeat_nothing() {
     joining.ends_with_the_crawl();
     let report = world.judge();
     assert_eq!(report.repeats, 0, "{report}");
+}
+
+/// A machine that stood still past its lease wakes up after others have its partitions: it asks nothing more for them,
+/// and nothing that it had not shipped counts.
+#[test]
+fn a_node_that_slept_past_its_lease_joins_anew() {
+    let Some(world) = World::new(spec().with_pages_per_host(60), 0) else {
+        return;
+    };
+    let (sleeper, other) = (world.start("a"), world.start("b"));
+    world.wait_for_requests(200);
+    sleeper.signal("STOP");
+    std::thread::sleep(Duration::from_millis(100));
+    world.site.witness().mark();
+    let lost = wait_until(PATIENCE, || {
+        let status = world.status();
+        let holds = |name: &str| status.nodes.get(name).map_or(0, |node| node.holds);
+        holds("a") == 0 && holds("b") == 12
+    });
+    assert!(lost, "{:?}", world.status());
+    sleeper.signal("CONT");
+    let ran = sleeper.finish().succeeded();
+    assert!(ran.err.contains("joins anew"), "{}", ran.err);
+    other.ends_with_the_crawl();
+    at_most_unshipped(&world.judge(), 1);
 }

@@ -94,13 +94,7 @@ fn a_fleet_is_made_looked_at_and_told_what_to_do() {
         assert_eq!(text(&world.status("web"), "wish"), wish);
     }
     let said = world.fleet("status", &["web", "--watch"]).succeeded().out;
-    assert!(
-        said.starts_with(
-            "The fleet 'web' was ended.
-"
-        ),
-        "{said}"
-    );
+    assert!(said.starts_with("The fleet 'web' was ended.\n"), "{said}");
 }
 
 #[test]

@@ -247,7 +247,7 @@ impl Recent {
     }
 
     /// The record, to be changed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn touch(&mut self, doc: u64) -> Option<&mut Slot> {
         let at = self.find(doc)?;
         let slot = &mut self.slots[at];

@@ -56,7 +56,7 @@ impl Sieve {
     }
 
     /// The record, to be changed, if it is in RAM.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn touch(&mut self, doc: u64) -> Option<&mut Slot> {
         self.recent.touch(doc)
     }
@@ -251,6 +251,8 @@ pub(crate) enum Act {
         /// What the link brings, see `Ranker::vote`.
         vote: u32,
     },
+    /// A link that left before its page was there as a whole; see `LinkBatch::is_early`.
+    Announce { verdict: Verdict },
     /// `at` is where the visit is recorded.
     Visit { outcome: Outcome, at: u64 },
     /// It failed or was excluded, and is to be tried again.

@@ -19,6 +19,11 @@ const FROM_HERE: u8 = 1 << 4;
 const FROM_BACK: u8 = 2 << 4;
 /// No text: a checksum of all that follows the one before.
 const SEAL: u8 = 3 << 4;
+/// Which of these four it is.
+const FROM: u8 = 3 << 4;
+/// The link was found before its page was there as a whole.
+const EARLY: u8 = 1 << 6;
+const KIND: u8 = 0x0f;
 
 #[derive(Debug)]
 pub(crate) struct Texts {
@@ -35,6 +40,8 @@ pub(crate) struct Finding {
     pub(crate) depth: u16,
     pub(crate) hops: u8,
     pub(crate) from: Option<DocId>,
+    /// See `LinkBatch::is_early`.
+    pub(crate) early: bool,
 }
 
 impl Texts {
@@ -74,7 +81,8 @@ impl Texts {
             (Some(_), _) => (FROM_HERE, 0),
         };
         let offset = self.file.append(|out| {
-            out.push(finding.kind as u8 | mode);
+            let early = if finding.early { EARLY } else { 0 };
+            out.push(finding.kind as u8 | mode | early);
             match (mode, finding.from) {
                 (FROM_HERE, Some(from)) => put_u64(out, from.0),
                 (FROM_BACK, _) => put_varint(out, back),
@@ -121,7 +129,7 @@ impl Texts {
         for _ in 0..2 {
             self.file.read(at, 16, &mut bytes)?;
             let reader = &mut Reader::new(&bytes);
-            let found = match reader.byte().map(|byte| byte & 0xf0) {
+            let found = match reader.byte().map(|byte| byte & FROM) {
                 Some(FROM_NONE) => return Ok(None),
                 Some(FROM_HERE) => reader.u64().map(Some),
                 Some(FROM_BACK) => {
@@ -161,7 +169,7 @@ pub(crate) fn scrub_texts(path: &Path, length: u64) -> Result<u64> {
     while !scan.is_at_end() {
         let sum = scan.checksum();
         let at = scan.offset();
-        match scan.byte()? & 0xf0 {
+        match scan.byte()? & !(KIND | EARLY) {
             SEAL => {
                 if scan.word()? != sum {
                     return Err(
@@ -192,7 +200,7 @@ pub(crate) fn scrub_texts(path: &Path, length: u64) -> Result<u64> {
 fn parse(bytes: &[u8]) -> Option<(&str, Finding, usize)> {
     let reader = &mut Reader::new(bytes);
     let head = reader.byte()?;
-    match head & 0xf0 {
+    match head & !(KIND | EARLY) {
         FROM_NONE => {}
         FROM_HERE => {
             reader.u64()?;
@@ -206,49 +214,19 @@ fn parse(bytes: &[u8]) -> Option<(&str, Finding, usize)> {
     let depth = reader.narrow()?;
     let url = std::str::from_utf8(reader.bytes()?).ok()?;
     let finding = Finding {
-        kind: LinkKind::from_u8(head & 0x0f)?,
+        kind: LinkKind::from_u8(head & KIND)?,
         depth,
         hops,
         from: None,
+        early: head & EARLY != 0,
     };
     Some((url, finding, bytes.len() - reader.left()))
-}
-
-/// The host name in a canonical URL: no scheme, no port.
-pub(crate) fn host_name(url: &str) -> &str {
-    // Once a link: plain loops over bytes, as all delimiters are ASCII.
-    let bytes = url.as_bytes();
-    let start = if bytes.starts_with(b"https://") {
-        8
-    } else if bytes.starts_with(b"http://") {
-        7
-    } else {
-        let at = bytes.windows(3).position(|three| three == b"://");
-        at.map_or(0, |at| at + 3)
-    };
-    let rest = &bytes[start..];
-    let ends_authority = |byte: &u8| matches!(byte, b'/' | b'?' | b'#');
-    let length = if rest.first() == Some(&b'[') {
-        rest.iter().position(|&byte| byte == b']').map(|at| at + 1)
-    } else {
-        rest.iter()
-            .position(|byte| *byte == b':' || ends_authority(byte))
-    };
-    &url[start..start + length.unwrap_or(rest.len())]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::merger::Mergers;
-
-    #[test]
-    fn host_names_lose_scheme_port_and_path() {
-        assert_eq!(host_name("https://a.test/x?y:z"), "a.test");
-        assert_eq!(host_name("http://a.test:8080/"), "a.test");
-        assert_eq!(host_name("http://a.test?q"), "a.test");
-        assert_eq!(host_name("http://[::1]:80/x"), "[::1]");
-    }
 
     #[test]
     fn texts_say_where_they_were_found() {
@@ -261,6 +239,7 @@ mod tests {
             depth: 300,
             hops: 2,
             from,
+            early: from == Some(DocId(6)),
         };
         let cases = [None, Some(DocId(5)), Some(DocId(5)), Some(DocId(6)), None];
         let mut offsets = Vec::new();
@@ -277,7 +256,12 @@ mod tests {
             }
             for (offset, url, from) in &offsets {
                 let (read, found) = texts.read(*offset, Identities::PUBLIC.doc(url).0).unwrap();
-                assert_eq!((&read, found), (url, finding(None)));
+                let early = *from == Some(DocId(6));
+                let expected = Finding {
+                    early,
+                    ..finding(None)
+                };
+                assert_eq!((&read, found), (url, expected));
                 assert_eq!(texts.read_from(*offset).unwrap(), *from);
                 assert!(texts.read(*offset, 1).is_err());
             }

@@ -23,6 +23,8 @@ pub(crate) struct Reply {
     pub(crate) oddity: Option<Oddity>,
     /// What Retry-After asked for.
     pub(crate) retry_after_s: u32,
+    /// Over this time the body is sent.
+    pub(crate) body_ms: f64,
     scratch: Scratch,
 }
 
@@ -33,6 +35,7 @@ impl Reply {
         self.body.clear();
         self.oddity = None;
         self.retry_after_s = 0;
+        self.body_ms = 0.0;
     }
 
     pub(crate) fn header(&mut self, name: &str, value: &str) {
@@ -96,6 +99,14 @@ impl Web {
             Resource::Session(item, id) => {
                 self.trap_page(answer, |out| self.write_session(item, id, out))
             }
+            Resource::Table(page) => {
+                let table = self.table(host, page);
+                answer.plain(200, "text/plain; charset=utf-8", table.as_bytes());
+            }
+            Resource::Parts => {
+                let parts = self.parts(host);
+                answer.plain(200, "text/html; charset=utf-8", parts.as_bytes());
+            }
             Resource::Nothing => answer.plain(404, "text/html; charset=utf-8", NOT_FOUND),
         }
     }
@@ -140,13 +151,24 @@ impl Web {
         let mut scratch = std::mem::take(&mut answer.scratch);
         self.write_body(host, page, &mut scratch, &mut answer.body);
         version.write(&mut answer.body);
+        self.write_part(host, page, &mut answer.body);
         answer.scratch = scratch;
         answer.oddity = self.oddity(host, page);
         self.write_type(host, page, answer);
+        self.write_table_header(host, page, answer);
         self.write_validators(host, page, version, request, answer);
         if answer.status == 200 {
             self.encode(host, page, request, answer);
+            answer.body_ms = self.body_ms(host, page);
         }
+    }
+
+    /// How long the body of a page takes to come.
+    fn body_ms(&self, host: u32, page: u32) -> f64 {
+        let latency = &self.spec.latency;
+        let mut draw = Draw::at(self.spec.seed, u64::from(host), u64::from(page), 0x54);
+        let is_slow = (host, page) == (0, 0) || draw.chance(latency.body_share);
+        if is_slow { latency.body_ms } else { 0.0 }
     }
 
     fn write_type(&self, host: u32, page: u32, answer: &mut Reply) {
@@ -193,7 +215,7 @@ impl Web {
         request: &Request,
         answer: &mut Reply,
     ) {
-        if self.lacks_validators(host, page) {
+        if self.lacks_validators(host, page) || self.is_volatile(host, page) {
             return;
         }
         let tag = mix(self.spec.seed, u64::from(host), u64::from(page), 0x50)
@@ -325,7 +347,9 @@ impl Web {
         let plan = &self.hosts[host as usize];
         let sitemap = self.sitemap_paths(host).first().filter(|_| with_sitemap);
         let sitemap = sitemap.map(|path| self.origin(host) + path);
-        robots_text(plan, kind, &self.spec.product_token, sitemap.as_deref())
+        let mut text = robots_text(plan, kind, &self.spec.product_token, sitemap.as_deref());
+        text.push_str(&self.table_rules(host));
+        text
     }
 }
 

@@ -55,6 +55,7 @@ mod server;
 mod sick;
 mod spec;
 mod spelling;
+mod tables;
 mod tls;
 mod truth;
 mod verdict;
@@ -75,6 +76,7 @@ pub use spec::{
     ContentSpec, DiscoverySpec, FaultSpec, LatencySpec, LinkSpec, OddSpec, RobotsSpec, SickSpec,
     SpecError, TrapSpec, WebSpec,
 };
+pub use tables::{TablesSpec, Told};
 pub use truth::{BodyTruth, Scope, Truth, TruthQuery, UrlKind, UrlTruth};
 pub use verdict::Verdict;
 pub use web::{SESSION_PARAMETER, Web};

@@ -49,6 +49,7 @@ impl WebSpec {
                 mean_ms: 2.0,
                 host_spread: 0.8,
                 answer_spread: 0.5,
+                ..LatencySpec::default()
             },
             faults: FaultSpec {
                 redirect_share: 0.04,

@@ -2,6 +2,7 @@
 
 use crate::changes::ChangeSpec;
 use crate::oddity::{Fault, Oddity};
+use crate::tables::TablesSpec;
 use serde::{Deserialize, Serialize};
 
 /// Hosts a Web may have at most; a host costs some hundred bytes of RAM.
@@ -42,6 +43,7 @@ pub struct WebSpec {
     pub odd: OddSpec,
     pub sick: SickSpec,
     pub changes: ChangeSpec,
+    pub tables: TablesSpec,
 }
 
 /// Hosts beside the others that never get an answer out. No page links to them.
@@ -103,7 +105,7 @@ pub struct ContentSpec {
     pub zstd_share: f64,
 }
 
-/// How long a host thinks before it answers.
+/// How long a host thinks before it answers, and how slowly its pages come then.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LatencySpec {
@@ -112,6 +114,10 @@ pub struct LatencySpec {
     pub host_spread: f64,
     /// How far the answers of one host differ.
     pub answer_spread: f64,
+    /// Over this time the body of a slow page comes, in even pieces; 0: bodies come at once.
+    pub body_ms: f64,
+    /// Share of pages that are slow. The home page of the first host always is.
+    pub body_share: f64,
 }
 
 /// Redirects and errors.
@@ -214,6 +220,7 @@ impl Default for WebSpec {
             odd: OddSpec::default(),
             sick: SickSpec::default(),
             changes: ChangeSpec::default(),
+            tables: TablesSpec::default(),
         }
     }
 }
@@ -361,6 +368,7 @@ impl WebSpec {
             50_000_000,
         )?;
         range("latency.mean_ms", self.latency.mean_ms, 0.0, 600_000.0)?;
+        range("latency.body_ms", self.latency.body_ms, 0.0, 100_000.0)?;
         range(
             "robots.crawl_delay_s",
             self.robots.crawl_delay_s,
@@ -389,7 +397,7 @@ impl WebSpec {
         )
     }
 
-    fn shares(&self) -> [(&'static str, f64); 32] {
+    fn shares(&self) -> [(&'static str, f64); 37] {
         let (l, c, f, r, d) = (
             &self.links,
             &self.content,
@@ -428,8 +436,13 @@ impl WebSpec {
             ("discovery.nofollow_share", d.nofollow_share),
             ("discovery.image_share", d.image_share),
             ("discovery.decoy_share", d.decoy_share),
+            ("latency.body_share", self.latency.body_share),
             ("odd.host_share", self.odd.host_share),
             ("odd.page_share", self.odd.page_share),
+            ("tables.tol_share", self.tables.tol_share),
+            ("tables.lying_share", self.tables.lying_share),
+            ("tables.tvi_share", self.tables.tvi_share),
+            ("tables.misfit_share", self.tables.misfit_share),
         ]
     }
 }

@@ -45,6 +45,10 @@ pub(crate) enum Resource {
     Growing(u32),
     /// Page and session id.
     Session(u32, u64),
+    /// A page's table of links.
+    Table(u32),
+    /// Its volatile parts.
+    Parts,
     Nothing,
 }
 
@@ -201,7 +205,7 @@ impl Web {
         (resource, alias && resource != Resource::Nothing)
     }
 
-    fn page_at(&self, host: u32, target: &str) -> Option<u32> {
+    pub(crate) fn page_at(&self, host: u32, target: &str) -> Option<u32> {
         if target == "/" {
             return Some(0);
         }
@@ -231,6 +235,9 @@ impl Web {
             "/robots-moved.txt" => return Resource::RobotsMoved,
             "/feed.xml" if plan.feed.is_some() => return Resource::Feed,
             _ => {}
+        }
+        if let Some(table) = self.table_at(host, target) {
+            return table;
         }
         if let Some(part) = self.sitemap_paths(host).iter().position(|p| *p == target) {
             return Resource::Sitemap(part as u8);

@@ -14,6 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 /// Pieces a dripping body comes in.
 const DRIP_PIECES: usize = 16;
+/// Pieces a slow body comes in.
+const SLOW_PIECES: usize = 40;
 /// What an endless body is written in.
 const ENDLESS_BLOCK: usize = 16 * 1024;
 const CHUNK_BYTES: usize = 1_000;
@@ -55,6 +57,9 @@ impl Wire<'_> {
         let Some(oddity) = oddity else {
             self.write_head(answer, "HTTP/1.1", Some(answer.body.len()), self.keep, out);
             let body: &[u8] = if self.head { &[] } else { &answer.body };
+            if answer.body_ms > 0.0 && !body.is_empty() {
+                return self.send_slowly(stream, answer, out).await;
+            }
             let end_ns = self.write_both(stream, out, body).await?;
             return Ok(Sent {
                 bytes: (out.len() + body.len()) as u64,
@@ -74,6 +79,27 @@ impl Wire<'_> {
                 self.finish(stream, out, keep).await
             }
         }
+    }
+
+    /// A body that comes in even pieces over a time.
+    async fn send_slowly<S: Stream>(
+        &self,
+        stream: &mut S,
+        answer: &Reply,
+        head: &[u8],
+    ) -> io::Result<Sent> {
+        let pause = Duration::from_secs_f64(answer.body_ms / 1e3 / SLOW_PIECES as f64);
+        let piece = answer.body.len().div_ceil(SLOW_PIECES).max(1);
+        let mut end_ns = self.write_all(stream, head).await?;
+        for bytes in answer.body.chunks(piece) {
+            end_ns = self.write_all(stream, bytes).await?;
+            tokio::time::sleep(pause).await;
+        }
+        Ok(Sent {
+            bytes: (head.len() + answer.body.len()) as u64,
+            end_ns,
+            keep: self.keep,
+        })
     }
 
     /// Builds an odd answer that is sent in one go; says whether the connection may be kept after it.

@@ -117,6 +117,11 @@ impl PageScanner {
         self
     }
 
+    /// What is known of the charset so far.
+    pub fn charset(&self) -> Charset {
+        self.page.charset
+    }
+
     /// Scans the next bytes.
     pub fn feed<S: FnMut(Found<'_>)>(&mut self, bytes: &[u8], sink: &mut S) {
         self.push(bytes, false, sink);

@@ -4,13 +4,20 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crate::table::Table;
+
 /// A record that means something to a crawler. Values are trimmed and without comments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Line<'a> {
     UserAgent(&'a [u8]),
-    Rule { allow: bool, path: &'a [u8] },
+    Rule {
+        allow: bool,
+        path: &'a [u8],
+    },
     CrawlDelay(&'a [u8]),
     Sitemap(&'a [u8]),
+    /// A path below which documents have tables of this kind.
+    Table(Table, &'a [u8]),
 }
 
 pub(super) fn records(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
@@ -110,6 +117,8 @@ enum Key {
     Disallow,
     CrawlDelay,
     Sitemap,
+    Tol,
+    Tvi,
 }
 
 impl Key {
@@ -133,13 +142,15 @@ impl Key {
             },
             Key::CrawlDelay => Line::CrawlDelay(value),
             Key::Sitemap => Line::Sitemap(value),
+            Key::Tol => Line::Table(Table::Tol, value),
+            Key::Tvi => Line::Table(Table::Tvi, value),
         }
     }
 }
 
 /// The keys, each with the misspellings that are common on the Web. `Disallow` misread as nothing would
 /// take us where we are not wanted, so its list is the longest.
-const SPELLINGS: [(&str, Key); 27] = [
+const SPELLINGS: [(&str, Key); 29] = [
     ("disallow", Key::Disallow),
     ("allow", Key::Allow),
     ("user-agent", Key::UserAgent),
@@ -167,6 +178,8 @@ const SPELLINGS: [(&str, Key); 27] = [
     ("site-map", Key::Sitemap),
     ("crawldelay", Key::CrawlDelay),
     ("crawl delay", Key::CrawlDelay),
+    ("tol", Key::Tol),
+    ("tvi", Key::Tvi),
 ];
 
 fn digits(text: &[u8]) -> &[u8] {

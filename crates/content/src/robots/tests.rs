@@ -531,3 +531,24 @@ proptest! {
         prop_assert_eq!(again.sitemaps(), r.sitemaps());
     }
 }
+
+#[test]
+fn tables_are_told_of_by_path_and_kept() {
+    let text = b"TOL: /\nUser-agent: x\nTVI: /prices/\ntol: nowhere\nDisallow: /p\n";
+    let robots = Robots::parse(text, "mybot");
+    for robots in [&robots, &Robots::parse(robots.to_compact().as_bytes(), "*")] {
+        assert!(robots.tells_of(Table::Tol, "/a.html"));
+        assert!(robots.tells_of(Table::Tvi, "/prices/a.html"));
+        assert!(!robots.tells_of(Table::Tvi, "/a.html"));
+    }
+    // They end no list of agents, and are no rules.
+    assert_eq!(Robots::parse(text, "x").rule_count(), 1);
+    let many: String = (0..1_000).map(|n| format!("TOL: /{n}\n")).collect();
+    assert!(
+        Robots::parse(many.as_bytes(), "x")
+            .to_compact()
+            .lines()
+            .count()
+            <= MAX_TABLE_PATHS
+    );
+}

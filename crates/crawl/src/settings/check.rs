@@ -28,6 +28,7 @@ impl Settings {
         self.check_texts()?;
         self.check_patterns()?;
         self.check_access()?;
+        self.check_modules()?;
         if !self.frontier.order.is_for_crawls() {
             return wrong(
                 "frontier.order",
@@ -50,7 +51,11 @@ impl Settings {
             ("limits.turn_urls", limits.turn_urls, 1),
             ("scope.max_url_bytes", self.scope.max_url_bytes, 16),
             ("http.max_head_bytes", self.http.max_head_bytes, 1024),
-            ("http.max_body_bytes", self.http.max_body_bytes, 1024),
+            (
+                "http.max_body_bytes",
+                self.http.max_body_bytes as usize,
+                1024,
+            ),
             ("dns.at_once", self.dns.at_once, 1),
         ] {
             if value < least {
@@ -262,7 +267,7 @@ fn wrong(setting: &str, what: &str) -> Result<(), SettingsError> {
 }
 
 /// `type/subtype` or `type/*`, without parameters.
-fn is_media_range(text: &str) -> bool {
+pub(super) fn is_media_range(text: &str) -> bool {
     let is_token = |part: &str| {
         !part.is_empty()
             && part

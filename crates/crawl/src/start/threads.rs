@@ -17,6 +17,7 @@ use crate::assembly;
 use crate::budget::Budget;
 use crate::commit::{self, Archivist, FINISHED_QUEUE, Finished, Recorder};
 use crate::crawl::Crawl;
+use crate::early::EARLY_PLACES;
 use crate::error::CrawlError;
 use crate::hand::{Hand, Place};
 use crate::judging::{self, Judging};
@@ -92,10 +93,12 @@ impl Books {
         let (neighbours, questions) = Neighbours::of(workers);
         let (routes, ends) = Routes::deal(self.partitions.iter().map(Partition::id), workers);
         let shared = Arc::new(Shared {
+            dir: self.dir.clone(),
             division: Arc::new(self.division),
             ranker: checked.ranker,
             scope: RwLock::new(checked.scope),
             access: checked.access,
+            modules: checked.modules,
             politeness: self.politeness,
             gate: self.gate,
             pauses: self.pauses,
@@ -115,6 +118,7 @@ impl Books {
             room: Arc::new(Semaphore::new(ROOM_KIB)),
             unfolded: Semaphore::new(UNFOLDED_KIB),
             large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
+            early_places: Arc::new(Semaphore::new(EARLY_PLACES)),
             paced_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
             commit_now: Notify::new(),
             closing: Notify::new(),
@@ -130,6 +134,12 @@ impl Books {
         if part.as_ref().is_some_and(|part| part.limited) {
             shared.budget.wait_for_allotments();
         }
+        if shared.modules.has_programs() && place == Place::Here {
+            return Err(CrawlError::Input(
+                "a crawl in one thread runs no programs as modules".to_owned(),
+            ));
+        }
+        shared.modules.begin()?;
         let canonicalizer = checked.canonicalizer;
         // A node plants the seeds of a partition when it is the first to have it.
         if part.is_none() {

@@ -61,6 +61,19 @@ impl Decoder {
         })
     }
 
+    /// The values of all Content-Encoding headers as one list.
+    pub fn encodings_of(head: &Head) -> Cow<'_, str> {
+        let mut values = head.get_all("content-encoding");
+        let first = values.next().map(String::from_utf8_lossy);
+        let mut all = first.unwrap_or_default();
+        for value in values {
+            let all = all.to_mut();
+            all.push(',');
+            all.push_str(&String::from_utf8_lossy(value));
+        }
+        all
+    }
+
     /// Is this the name of an encoding that can be undone?
     pub(crate) fn knows(name: &[u8]) -> bool {
         std::str::from_utf8(name).is_ok_and(|name| Stage::named(name).is_some())
@@ -113,7 +126,7 @@ impl Decoder {
         body: &'a [u8],
         max_decoded_bytes: u64,
     ) -> (Cow<'a, [u8]>, Result<(), DecodeEnd>) {
-        let encodings = content_encodings(head);
+        let encodings = Self::encodings_of(head);
         let (decoded, result) = Self::decode_body(&encodings, body, max_decoded_bytes);
         if result == Err(DecodeEnd::Broken)
             && let Some(fewer) = without_repeats(&encodings)
@@ -145,19 +158,6 @@ impl Decoder {
         let result = decoder.push(body, &mut out).and_then(|()| decoder.finish());
         (Cow::Owned(out), result)
     }
-}
-
-/// The values of all Content-Encoding headers as one list.
-fn content_encodings(head: &Head) -> Cow<'_, str> {
-    let mut values = head.get_all("content-encoding");
-    let first = values.next().map(String::from_utf8_lossy);
-    let mut all = first.unwrap_or_default();
-    for value in values {
-        let all = all.to_mut();
-        all.push(',');
-        all.push_str(&String::from_utf8_lossy(value));
-    }
-    all
 }
 
 /// The list with each run of the same name made one; `None` if there is no such run.

@@ -22,6 +22,8 @@ pub(crate) struct BodyReader<'a> {
     pub(crate) sink: &'a mut dyn BodySink,
     /// What came with the head, at first; then the body so far.
     pub(crate) body: Vec<u8>,
+    /// The sink has seen this many bytes of it.
+    pub(crate) shown: usize,
     pub(crate) max_bytes: u64,
     pub(crate) max_trailer_bytes: usize,
     pub(crate) read_timeout: Duration,
@@ -85,10 +87,9 @@ impl BodyReader<'_> {
 
     async fn read_length(&mut self, length: u64) -> Ended {
         let wanted = length.min(self.max_bytes);
-        let mut shown = 0;
         loop {
             let have = (self.body.len() as u64).min(wanted) as usize;
-            let flow = self.show(&mut shown, have);
+            let flow = self.show(have);
             if have as u64 == wanted {
                 let extra = self.body.len() - have;
                 self.body.truncate(have);
@@ -112,7 +113,7 @@ impl BodyReader<'_> {
                 if matches!(end, ReadEnd::Closed | ReadEnd::ClosedUnclean) {
                     self.oddities.add(Oddity::WrongContentLength);
                 }
-                self.body.truncate(shown);
+                self.body.truncate(self.shown);
                 return Ended::early(&end);
             }
         }
@@ -120,7 +121,6 @@ impl BodyReader<'_> {
 
     async fn read_chunked(&mut self) -> Ended {
         let mut chunked = Chunked::new(self.max_trailer_bytes);
-        let mut shown = 0;
         let ended = loop {
             let progress = chunked.decode(&mut self.body);
             if chunked.odd || progress == Progress::Broken {
@@ -131,7 +131,7 @@ impl BodyReader<'_> {
             }
             let decoded = chunked.decoded();
             let have = (decoded as u64).min(self.max_bytes) as usize;
-            let flow = self.show(&mut shown, have);
+            let flow = self.show(have);
             match progress {
                 _ if have < decoded => break Ended::TooLong,
                 Progress::Done { extra: 0 } => break Ended::Whole,
@@ -157,15 +157,14 @@ impl BodyReader<'_> {
             }
             break Ended::early(&end);
         };
-        self.body.truncate(shown);
+        self.body.truncate(self.shown);
         ended
     }
 
     async fn read_to_close(&mut self) -> Ended {
-        let mut shown = 0;
         let ended = loop {
             let have = (self.body.len() as u64).min(self.max_bytes) as usize;
-            let flow = self.show(&mut shown, have);
+            let flow = self.show(have);
             if flow.is_break() || have < self.body.len() {
                 break Ended::TooLong;
             }
@@ -180,17 +179,17 @@ impl BodyReader<'_> {
                 Err(end) => break Ended::early(&end),
             }
         };
-        self.body.truncate(shown);
+        self.body.truncate(self.shown);
         ended
     }
 
     /// Show the sink what it has not seen of the first `have` bytes.
-    fn show(&mut self, shown: &mut usize, have: usize) -> ControlFlow<()> {
-        if *shown == have {
+    fn show(&mut self, have: usize) -> ControlFlow<()> {
+        if self.shown == have {
             return ControlFlow::Continue(());
         }
-        let fresh = &self.body[*shown..have];
-        *shown = have;
+        let fresh = &self.body[self.shown..have];
+        self.shown = have;
         self.sink.body(fresh)
     }
 
@@ -207,7 +206,7 @@ impl BodyReader<'_> {
             self.wire.deadline.allow_silence(now, self.read_timeout);
             self.pace.restart(now);
         }
-        if let Some(wait) = self.sink.wait_before_more(self.body.len()) {
+        if let Some(wait) = self.sink.wait_before_more(&self.body[..self.shown]) {
             wait.await;
             let now = Instant::now();
             self.wire.deadline.allow_silence(now, self.read_timeout);
@@ -240,8 +239,8 @@ impl BodySink for Unshown<'_> {
         ControlFlow::Continue(())
     }
 
-    fn wait_before_more(&mut self, so_far_bytes: usize) -> Option<Wait> {
-        self.0.wait_before_more(so_far_bytes)
+    fn wait_before_more(&mut self, so_far: &[u8]) -> Option<Wait> {
+        self.0.wait_before_more(so_far)
     }
 
     fn slow_down(&mut self, so_far_bytes: usize) -> Option<Wait> {

@@ -35,7 +35,7 @@ impl Http1 {
             open: true,
             served: 0,
             idle_since: Instant::now(),
-            idle_limit: Duration::from_millis(settings.keep_alive_ms),
+            idle_limit: Duration::from_millis(settings.agent.keep_alive_ms),
         }
     }
 
@@ -101,6 +101,7 @@ impl Http1 {
             max_wire_bytes: settings.max_wire_bytes(),
             wire_bytes: (head_bytes + buffer.len()) as u64,
             body: buffer,
+            shown: 0,
             max_bytes: settings.max_body_bytes,
             max_trailer_bytes: settings.max_head_bytes,
             read_timeout: Duration::from_millis(settings.read_timeout_ms),

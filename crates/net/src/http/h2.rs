@@ -68,7 +68,7 @@ impl Http2 {
             open: true,
             served: 0,
             idle_since: Instant::now(),
-            idle_limit: Duration::from_millis(settings.keep_alive_ms),
+            idle_limit: Duration::from_millis(settings.agent.keep_alive_ms),
         })
     }
 
@@ -184,7 +184,7 @@ impl Http2 {
                 self.deadline.put_off(now - begun);
                 pace.restart(now);
             }
-            if let Some(wait) = sink.wait_before_more(body.len()) {
+            if let Some(wait) = sink.wait_before_more(body) {
                 wait.await;
                 pace.restart(Instant::now());
             }

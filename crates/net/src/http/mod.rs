@@ -26,7 +26,7 @@ pub use oddity::{Oddities, Oddity};
 pub use raw_url::url_text;
 pub use request::{Field, Method, Origin, Request, Scheme, basic_credentials};
 pub use response::{BodySink, Response, Timings, Wait};
-pub use settings::HttpSettings;
+pub use settings::{Agent, HeadFirst, HttpSettings};
 
 pub(crate) use stream::Stream;
 

@@ -160,15 +160,15 @@ impl<'a> Request<'a> {
         reader: Reader,
         mut field: impl FnMut(&str, &str),
     ) {
-        let encodings = if settings.accept_encoding {
+        let encodings = if settings.compression {
             "gzip, deflate, br, zstd"
         } else {
             "identity"
         };
-        let agent = self.user_agent.unwrap_or(&settings.user_agent);
+        let agent = self.user_agent.unwrap_or(&settings.agent.user_agent);
         let fields = [
             ("User-Agent", Some(agent)),
-            ("From", Some(settings.contact.as_str())),
+            ("From", Some(settings.agent.contact.as_str())),
             ("Accept", Some(settings.accept.as_str())),
             ("Accept-Language", Some(settings.accept_language.as_str())),
             ("Accept-Encoding", Some(encodings)),

@@ -70,9 +70,10 @@ pub trait BodySink {
     /// The next bytes of the body, transfer-decoded.
     fn body(&mut self, bytes: &[u8]) -> ControlFlow<()>;
 
-    /// Asked before more of a body is read, with the number of bytes that it has already: something to wait for
+    /// Asked before more of a body is read, with what came of it already (where the transfer is
+    /// compressed, the sink is shown that only later): something to wait for
     /// first, such as memory. The server waits meanwhile; the request's time limit runs on.
-    fn wait_before_more(&mut self, _so_far_bytes: usize) -> Option<Wait> {
+    fn wait_before_more(&mut self, _so_far: &[u8]) -> Option<Wait> {
         None
     }
 

@@ -6,16 +6,9 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpSettings {
-    /// Sent as User-Agent.
-    pub user_agent: String,
-    /// Sent as From: whom a webmaster can write to. Empty: not sent.
-    pub contact: String,
-    /// Sent as Accept. Empty: not sent.
-    pub accept: String,
-    /// Sent as Accept-Language. Empty: not sent.
-    pub accept_language: String,
-    /// Ask for compressed answers (gzip, deflate, br, zstd).
-    pub accept_encoding: bool,
+    /// Who asks, and how long connections to whom are kept: said by whoever connects, not in a file's table.
+    #[serde(skip)]
+    pub agent: Agent,
     /// From the first connection attempt to a usable connection, TLS handshake included.
     pub connect_timeout_ms: u64,
     /// From sending the request to the end of the answer's head.
@@ -26,45 +19,81 @@ pub struct HttpSettings {
     pub min_bytes_per_s: u64,
     /// From sending the request to the end of the body.
     pub request_timeout_ms: u64,
-    /// How long a connection may idle and still be used again.
-    pub keep_alive_ms: u64,
     pub max_head_bytes: usize,
     /// Body as received, transfer-decoded; longer ones are cut. What it is packed in may take as much again:
     /// see `max_wire_bytes`.
     pub max_body_bytes: u64,
     /// Body after content decoding; longer ones are cut.
     pub max_decoded_bytes: u64,
+    /// Ask for compressed answers (gzip, deflate, br, zstd).
+    pub compression: bool,
     /// Offer HTTP/2 in TLS handshakes.
     pub http2: bool,
     /// Take an answer without a status line as a body (HTTP/0.9).
     pub http09: bool,
     /// Fetch from servers whose certificate is not valid; what was wrong with it is recorded.
     pub accept_invalid_certificates: bool,
-    /// A PEM file with certificate authorities to trust besides the built-in ones.
-    pub ca_file: Option<PathBuf>,
+    /// A PEM file with certificate authorities to trust besides the built-in ones; empty: none.
+    pub ca_file: PathBuf,
+    /// Sent as Accept. Empty: not sent.
+    pub accept: String,
+    /// Sent as Accept-Language. Empty: not sent.
+    pub accept_language: String,
+    /// For whoever asks: a connection sends what it is told to.
+    pub head_first: HeadFirst,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// Sent as User-Agent.
+    pub user_agent: String,
+    /// Sent as From: whom a webmaster can write to. Empty: not sent.
+    pub contact: String,
+    /// How long a connection may idle and still be used again.
+    pub keep_alive_ms: u64,
+}
+
+impl Default for Agent {
+    fn default() -> Self {
+        Self {
+            user_agent: concat!("portolan/", env!("CARGO_PKG_VERSION")).to_owned(),
+            contact: String::new(),
+            keep_alive_ms: 5_000,
+        }
+    }
+}
+
+/// When to ask with HEAD before GET.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeadFirst {
+    Never,
+    /// Where the URL's look says that it may be something unwanted and large.
+    ByLook,
+    Always,
 }
 
 impl Default for HttpSettings {
     fn default() -> Self {
         Self {
-            user_agent: concat!("portolan/", env!("CARGO_PKG_VERSION")).to_owned(),
-            contact: String::new(),
+            agent: Agent::default(),
             accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8".to_owned(),
             accept_language: String::new(),
-            accept_encoding: true,
+            compression: true,
             connect_timeout_ms: 10_000,
             first_byte_timeout_ms: 30_000,
             read_timeout_ms: 20_000,
             min_bytes_per_s: 64,
             request_timeout_ms: 120_000,
-            keep_alive_ms: 5_000,
             max_head_bytes: 128 * 1024,
             max_body_bytes: 16 * 1024 * 1024,
             max_decoded_bytes: 32 * 1024 * 1024,
             http2: true,
             http09: true,
             accept_invalid_certificates: false,
-            ca_file: None,
+            ca_file: PathBuf::new(),
+            head_first: HeadFirst::ByLook,
         }
     }
 }

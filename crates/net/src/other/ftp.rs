@@ -164,9 +164,9 @@ impl Ftp {
             reply = self.command(settings, b"USER ", b"anonymous").await?;
         }
         if reply.code == 331 {
-            let contact = match settings.contact.is_empty() {
+            let contact = match settings.agent.contact.is_empty() {
                 true => "anonymous@",
-                false => &settings.contact,
+                false => &settings.agent.contact,
             };
             let contact: String = contact.chars().filter(|c| !c.is_control()).collect();
             reply = self.command(settings, b"PASS ", contact.as_bytes()).await?;

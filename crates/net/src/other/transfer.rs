@@ -68,7 +68,7 @@ impl<'a> Transfer<'a> {
     pub(super) async fn read(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> bool {
         let mut buffer = vec![0; READ_BYTES];
         loop {
-            if let Some(wait) = self.sink.wait_before_more(self.body.len()) {
+            if let Some(wait) = self.sink.wait_before_more(&self.body) {
                 wait.await;
             }
             if let Some(wait) = self.sink.slow_down(self.body.len()) {

@@ -17,40 +17,54 @@ use tokio::time::{Instant, timeout_at};
 /// Who asks for a name again this soon after the DNS did not answer gets the same answer.
 const NO_ANSWER_TTL_MS: u64 = 1_000;
 
+/// How names are looked up and remembered, and where they may lead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct MappingSettings {
-    /// Hosts kept in the cache.
-    pub max_hosts: usize,
+pub struct DnsSettings {
+    /// Name servers to ask, see [`DnsResolver::new`](crate::DnsResolver::new); empty: the system's resolver.
+    pub servers: Vec<String>,
+    /// Answers given here, see [`ResolveRule`](crate::ResolveRule).
+    pub resolve: Vec<String>,
     /// Names that are asked for at once, ...
-    pub max_lookups: usize,
+    pub at_once: usize,
     /// ... but for those that have been for longer than this, ...
-    pub slow_lookup_ms: u64,
+    #[serde(skip)]
+    pub slow_ms: u64,
     /// ... and at most this many of those wait at once. Beyond that, the one that has waited longest is given up.
-    pub max_slow_lookups: usize,
-    /// The longest that one name may take, waiting for its turn not counted.
-    pub lookup_timeout_ms: u64,
-    /// How long an answer holds whose source does not say.
-    pub default_ttl_ms: u64,
+    #[serde(skip)]
+    pub slow_at_once: usize,
+    /// Hosts kept in the cache.
+    pub cache_entries: usize,
     /// The shortest and the longest time that an answer holds, whatever its source says.
-    pub min_ttl_ms: u64,
-    pub max_ttl_ms: u64,
+    pub ttl_min_ms: u64,
+    pub ttl_max_ms: u64,
+    /// How long an answer holds whose source does not say.
+    pub ttl_unknown_ms: u64,
     /// A name that does not exist is asked for again after this time; sooner if the DNS says so.
-    pub negative_ttl_ms: u64,
+    pub ttl_negative_ms: u64,
+    /// The longest that one name may take, waiting for its turn not counted.
+    pub timeout_ms: u64,
+    /// For the guard: names may lead to private addresses, all of them or those of these networks.
+    pub allow_private: bool,
+    pub allow_networks: Vec<String>,
 }
 
-impl Default for MappingSettings {
+impl Default for DnsSettings {
     fn default() -> Self {
         Self {
-            max_hosts: 100_000,
-            max_lookups: 64,
-            slow_lookup_ms: 100,
-            max_slow_lookups: 192,
-            lookup_timeout_ms: 10_000,
-            default_ttl_ms: 3_600_000,
-            min_ttl_ms: 60_000,
-            max_ttl_ms: 86_400_000,
-            negative_ttl_ms: 5_000,
+            servers: Vec::new(),
+            resolve: Vec::new(),
+            at_once: 64,
+            slow_ms: 100,
+            slow_at_once: 192,
+            cache_entries: 100_000,
+            ttl_min_ms: 60_000,
+            ttl_max_ms: 86_400_000,
+            ttl_unknown_ms: 3_600_000,
+            ttl_negative_ms: 5_000,
+            timeout_ms: 10_000,
+            allow_private: false,
+            allow_networks: Vec::new(),
         }
     }
 }
@@ -67,14 +81,14 @@ pub struct MappingCounters {
     pub failures: u64,
 }
 
-/// Nobody is given up for others before it has waited for this many times `slow_lookup_ms`.
+/// Nobody is given up for others before it has waited for this many times `slow_ms`.
 const LEAST_WAIT: u32 = 5;
 
 /// Shared between workers.
 pub struct Mapping {
     rules: StaticResolver,
     resolver: Arc<dyn Resolver>,
-    settings: MappingSettings,
+    settings: DnsSettings,
     clock: Arc<dyn Clock>,
     cache: Mutex<Cache>,
     /// One lock for each name that is being asked for: who holds it asks, the others wait for it and
@@ -97,18 +111,18 @@ impl Mapping {
     pub fn new(
         rules: StaticResolver,
         resolver: Arc<dyn Resolver>,
-        settings: MappingSettings,
+        settings: DnsSettings,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             rules,
             resolver,
-            turns: Semaphore::new(settings.max_lookups.max(1)),
+            turns: Semaphore::new(settings.at_once.max(1)),
             slow: WaitingRoom::new(
-                settings.max_slow_lookups,
-                Duration::from_millis(settings.slow_lookup_ms) * LEAST_WAIT,
+                settings.slow_at_once,
+                Duration::from_millis(settings.slow_ms) * LEAST_WAIT,
             ),
-            cache: Mutex::new(Cache::new(settings.max_hosts)),
+            cache: Mutex::new(Cache::new(settings.cache_entries)),
             flights: Mutex::default(),
             settings,
             clock,
@@ -207,7 +221,7 @@ impl Mapping {
                 Known::Nowhere {
                     detail: failure.detail.into(),
                     cause: failure.cause,
-                    expires_ms: now_ms.saturating_add(ttl_ms.min(self.settings.negative_ttl_ms)),
+                    expires_ms: now_ms.saturating_add(ttl_ms.min(self.settings.ttl_negative_ms)),
                 }
             }
         }
@@ -218,11 +232,11 @@ impl Mapping {
         // The semaphore is never closed; were it, asking without a turn would be right.
         let turn = self.turns.acquire().await.ok();
         let begun = Instant::now();
-        let limit = begun + Duration::from_millis(self.settings.lookup_timeout_ms);
+        let limit = begun + Duration::from_millis(self.settings.timeout_ms);
         let mut patience = begun;
         let mut lookup = self.resolver.lookup(host);
         let mut place = loop {
-            patience += Duration::from_millis(self.settings.slow_lookup_ms);
+            patience += Duration::from_millis(self.settings.slow_ms);
             if let Ok(answer) = timeout_at(patience.min(limit), &mut lookup).await {
                 return answer;
             }
@@ -235,7 +249,7 @@ impl Mapping {
             biased;
             answer = timeout_at(limit, lookup) => match answer {
                 Ok(answer) => return answer,
-                Err(_) => (self.settings.lookup_timeout_ms, None),
+                Err(_) => (self.settings.timeout_ms, None),
             },
             // It did not have its whole time, so nothing is known of the name.
             _ = &mut place.given_up => (begun.elapsed().as_millis() as u64, Some(0)),
@@ -249,9 +263,9 @@ impl Mapping {
 
     fn ttl_ms(&self, said_ms: Option<u64>) -> u64 {
         said_ms
-            .unwrap_or(self.settings.default_ttl_ms)
-            .max(self.settings.min_ttl_ms)
-            .min(self.settings.max_ttl_ms)
+            .unwrap_or(self.settings.ttl_unknown_ms)
+            .max(self.settings.ttl_min_ms)
+            .min(self.settings.ttl_max_ms)
     }
 }
 
@@ -341,11 +355,11 @@ struct Cache {
 }
 
 impl Cache {
-    fn new(max_hosts: usize) -> Self {
+    fn new(cache_entries: usize) -> Self {
         Self {
             young: HashMap::new(),
             old: HashMap::new(),
-            max_young: (max_hosts / 2).max(1),
+            max_young: (cache_entries / 2).max(1),
         }
     }
 

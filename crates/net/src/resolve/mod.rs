@@ -8,7 +8,7 @@ mod rule;
 mod system;
 
 pub use dns::{DnsResolver, check_name_server};
-pub use mapping::{Mapping, MappingCounters, MappingSettings};
+pub use mapping::{DnsSettings, Mapping, MappingCounters};
 pub use rule::{ResolveRule, ResolveRuleError, StaticResolver};
 pub use system::SystemResolver;
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use portolan_crawl::report::{bytes, thousands};
 use portolan_crawl::scope::ScopeKind;
 use portolan_crawl::settings::Compression;
-use portolan_crawl::{Outside, Plan, Report, RunLimits, Seed, Settings};
+use portolan_crawl::{Extensions, Outside, Plan, Report, RunLimits, Seed, Settings};
 use portolan_simweb::Verdict;
 use serde_json::{Value, json};
 
@@ -98,7 +98,7 @@ fn measure(
     if arguments.tls {
         let file = dir.join("ca.pem");
         std::fs::write(&file, &server.certificate_pem)?;
-        settings.http.ca_file = file.display().to_string();
+        settings.http.ca_file = file;
     }
     let scheme = if arguments.tls { "https" } else { "http" };
     let seed = Seed {
@@ -112,6 +112,7 @@ fn measure(
         this_run: RunLimits::default(),
         outside: Outside::default(),
         part: None,
+        extensions: Extensions::default(),
         retry: None,
         new_session: false,
     };

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use portolan_crawl::report::{bytes, thousands};
 use portolan_crawl::scope::ScopeKind;
-use portolan_crawl::{Crawl, Outside, Plan, Report, RunLimits, Seed, Settings, StoppedBy};
+use portolan_crawl::{
+    Crawl, Extensions, Outside, Plan, Report, RunLimits, Seed, Settings, StoppedBy,
+};
 use portolan_simweb::{Figures, WebSpec};
 use serde_json::{Value, json};
 
@@ -138,6 +140,7 @@ fn crawl(
         this_run: RunLimits::default(),
         outside: Outside::default(),
         part: None,
+        extensions: Extensions::default(),
         retry: None,
         new_session: false,
     };

@@ -9,12 +9,15 @@ use std::time::Duration;
 
 use portolan_crawl::report::{counted, thousands};
 use portolan_crawl::scope::ScopeKind;
-use portolan_crawl::{Crawl, Outside, Plan, Report, Retry, RunLimits, Seed, Settings, StoppedBy};
+use portolan_crawl::settings::TolUse;
+use portolan_crawl::{
+    Crawl, Extensions, Outside, Plan, Report, Retry, RunLimits, Seed, Settings, StoppedBy,
+};
 use portolan_model::url::Scheme;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 
-use crate::arguments::{CrawlArguments, ScopeArgument};
+use crate::arguments::{CrawlArguments, ScopeArgument, TolArgument};
 use crate::failure::{EXIT_WAITING, Failure};
 use crate::log;
 use crate::output::{say, sayln};
@@ -198,6 +201,7 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
             time_limit_s: arguments.time_limit.map(|limit| limit.as_secs_f64()),
         },
         outside: Outside::default(),
+        extensions: Extensions::default(),
         retry,
         new_session: arguments.new_session,
         part: None,
@@ -274,6 +278,13 @@ fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
         settings.content.embeds = true;
         settings.scope.embeds_off_scope = true;
     }
+    let wanted = |when| match when {
+        TolArgument::Never => TolUse::Never,
+        TolArgument::Told => TolUse::Told,
+        TolArgument::Probe => TolUse::Probe,
+    };
+    settings.content.tol = arguments.tol.map_or(settings.content.tol, wanted);
+    settings.content.tvi = arguments.tvi.map_or(settings.content.tvi, wanted);
     if let Some(depth) = arguments.max_depth {
         settings.scope.max_link_depth = Some(depth);
     }

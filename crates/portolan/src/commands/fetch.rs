@@ -144,6 +144,9 @@ fn tell_answer(out: &mut impl Write, answer: &AnswerPreview) -> std::io::Result<
     if !visit.title.is_empty() {
         writeln!(out, "  Title: {}", field(&visit.title))?;
     }
+    for fact in &visit.facts {
+        writeln!(out, "  {}: {}", field(&fact.name), field(&fact.value))?;
+    }
     writeln!(out, "  {}", sentence(answer))?;
     if visit.links_left_out > 0 {
         let more = counted(visit.links_left_out.into(), "link");
@@ -262,6 +265,6 @@ fn answer_json(answer: &AnswerPreview) -> Value {
         "status": visit.status, "mime": visit.mime, "charset": visit.charset, "title": visit.title,
         "wire_bytes": visit.wire_bytes, "body_bytes": visit.body_bytes,
         "truncated": visit.truncated.map(|t| t.name()), "redirects_to": answer.redirects_to,
-        "links_left_out": visit.links_left_out, "links": links,
+        "links_left_out": visit.links_left_out, "links": links, "facts": inspect::facts(visit),
     })
 }

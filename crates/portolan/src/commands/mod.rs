@@ -13,6 +13,7 @@ mod bench_pages;
 mod bench_registry;
 mod bench_server;
 mod bench_stages;
+mod bench_tol;
 mod check;
 mod config;
 mod crawl;

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use portolan_archive::warc_path;
 use portolan_crawl::report::{bytes, counted, date, thousands};
 use portolan_crawl::{Crawl, Settings};
-use portolan_model::{Clock, History, Outcome, Pulse, SystemClock, Visit};
+use portolan_model::{
+    Clock, DocId, History, LinkKind, Outcome, Pulse, SiteTables, Standing, SystemClock, Visit,
+};
 use portolan_registry::{QueuePosition, Snapshot, UrlRecord, UrlState};
 use serde_json::json;
 
@@ -26,13 +28,22 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
         .find(url.doc_id(snapshot.ids()))
         .map_err(Failure::failed)?;
     let Some(record) = record else {
-        return unknown(&snapshot, arguments, url.as_str(), url.host());
+        return unknown(&snapshot, arguments, url.as_str(), url.politeness_key());
     };
     let visit = snapshot.visit(&record).map_err(Failure::failed)?;
     let found_on = match record.from {
         Some(doc) => snapshot.url_of(doc).map_err(Failure::failed)?,
         None => None,
     };
+    let cut = match record.from.filter(|_| record.early) {
+        Some(doc) => Some(how_it_came(&snapshot, doc)?),
+        None => None,
+    };
+    let site = snapshot.host(record.host).map_err(Failure::failed)?;
+    let mut origins = site.iter().flat_map(|site| &site.robots);
+    let tables = origins
+        .find(|robots| robots.origin == url.origin())
+        .map(|robots| robots.tables);
     let place = snapshot
         .queue_position(record.doc)
         .map_err(Failure::failed)?;
@@ -51,6 +62,8 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
         record,
         visit,
         found_on,
+        early: cut,
+        tables: tables.unwrap_or_default(),
         place,
         copy_of,
         redirects_to: redirects_to.map(|target| target.as_str().to_owned()),
@@ -70,6 +83,23 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What became of the page that a URL was found on while the page was still coming.
+fn how_it_came(snapshot: &Snapshot, page: DocId) -> Result<Came, Failure> {
+    let Some(page) = snapshot.find(page).map_err(Failure::failed)? else {
+        return Ok(Came::Cut("it is not known what became of it"));
+    };
+    let visit = snapshot.visit(&page).map_err(Failure::failed)?;
+    Ok(
+        match (page.state, visit.and_then(|visit| visit.truncated)) {
+            (UrlState::Visited, None) => Came::Whole,
+            (UrlState::Visited, Some(_)) => Came::Cut("a part of it was archived"),
+            (UrlState::Due, _) => Came::Cut("it is due again"),
+            (UrlState::Failed, _) => Came::Cut("it failed"),
+            (UrlState::Excluded, _) => Came::Cut("it was excluded"),
+        },
+    )
+}
+
 /// The WARC file of a visit's answer, and where in it the answer begins. `None` if nothing is archived, or the file is gone.
 fn archived_in(dir: &Path, visit: Option<&Visit>) -> Result<Option<(PathBuf, u64)>, Failure> {
     let Some(at) = visit.and_then(|visit| visit.archive) else {
@@ -85,10 +115,10 @@ fn unknown(
     snapshot: &Snapshot,
     arguments: &WhyArguments,
     url: &str,
-    host: &str,
+    politeness_key: &str,
 ) -> Result<ExitCode, Failure> {
     let hosts = snapshot.hosts().map_err(Failure::failed)?;
-    let host_known = hosts.iter().any(|(_, state)| state.name == host);
+    let host_known = hosts.iter().any(|(_, state)| state.name == politeness_key);
     let mut out = inspect::lines();
     if arguments.json {
         inspect::write_json(
@@ -181,10 +211,30 @@ fn tell_history(out: &mut impl Write, history: &History) -> std::io::Result<()> 
     Ok(())
 }
 
+fn standing(standing: Standing) -> Option<&'static str> {
+    match standing {
+        Standing::Unknown => None,
+        Standing::Served => Some("served"),
+        Standing::Missing => Some("missing"),
+        Standing::Lied => Some("lied"),
+    }
+}
+
+/// How the page came that a URL was found on early.
+enum Came {
+    Whole,
+    /// It did not come to its end; what became of it.
+    Cut(&'static str),
+}
+
 struct Story {
     record: UrlRecord,
     visit: Option<Visit>,
     found_on: Option<String>,
+    /// Set if it was found before that page was there as a whole.
+    early: Option<Came>,
+    /// Of its site.
+    tables: SiteTables,
     place: Option<QueuePosition>,
     copy_of: Option<String>,
     redirects_to: Option<String>,
@@ -207,6 +257,11 @@ impl Story {
             "sentence": self.record.reason.map(|reason| reason.sentence()),
             "found_as": self.record.kind.name(),
             "found_on": self.found_on,
+            "found_early": self.early.is_some(),
+            "found_on_cut": self.early.as_ref().map(|came| matches!(came, Came::Cut(_))),
+            "site_tol": standing(self.tables.tol),
+            "site_tvi": standing(self.tables.tvi),
+            "refreshed": visit.map(Visit::is_refreshed),
             "back_links": self.record.count,
             "depth": self.record.depth,
             "attempts": self.record.attempts,
@@ -221,6 +276,7 @@ impl Story {
             "mime": visit.map(|v| v.mime.as_str()),
             "charset": visit.map(|v| v.charset.as_str()),
             "title": visit.map(|v| v.title.as_str()),
+            "facts": visit.map(inspect::facts),
             "body_bytes": visit.map(|v| v.body_bytes),
             "fetch_ms": visit.map(|v| v.fetch_ms),
             "links": visit.map(|v| v.links),
@@ -253,6 +309,11 @@ impl Story {
             UrlState::Excluded => writeln!(out, "  is excluded: {because}.")?,
         }
         match &self.found_on {
+            Some(page) if record.kind == LinkKind::Tol => writeln!(
+                out,
+                "  First found in the table of links of {page}, {} from a seed.",
+                counted(record.depth.into(), "link")
+            )?,
             Some(page) => writeln!(
                 out,
                 "  First found as a link ({}) on {page}, {} from a seed.",
@@ -262,11 +323,29 @@ impl Story {
             None if record.kind.is_seed() => writeln!(out, "  It is a seed.")?,
             None => writeln!(out, "  First found through {}.", record.kind.name())?,
         }
+        match &self.early {
+            Some(Came::Whole) if record.kind == LinkKind::Tol => {}
+            Some(Came::Cut(fate)) if record.kind == LinkKind::Tol => {
+                writeln!(out, "  That page has not come whole; {fate}.")?
+            }
+            Some(Came::Whole) => writeln!(out, "  It was found while that page was still coming.")?,
+            Some(Came::Cut(fate)) => writeln!(
+                out,
+                "  It was found while that page was still coming. The page was cut; {fate}."
+            )?,
+            None => {}
+        }
         writeln!(
             out,
             "  Back-links so far: {}.",
             thousands(record.count.into())
         )?;
+        if self.tables.tol == Standing::Lied {
+            writeln!(
+                out,
+                "  Its site's tables of links are not believed: one of them was not what its document has."
+            )?;
+        }
         if let Some(place) = self.place {
             writeln!(
                 out,
@@ -310,11 +389,21 @@ impl Story {
                 .truncated
                 .map_or(String::new(), |t| format!(", truncated ({})", t.name())),
         )?;
+        if visit.is_refreshed() {
+            writeln!(
+                out,
+                "  Then its volatile parts alone were fetched (.tvi), which took {} less. 'portolan warc cat --fresh' shows it.",
+                bytes(visit.history.saved_bytes)
+            )?;
+        }
         if let Some(target) = &self.redirects_to {
             writeln!(out, "  It redirects to {}.", field(target))?;
         }
         if !visit.title.is_empty() {
             writeln!(out, "  Title: {}", field(&visit.title))?;
+        }
+        for fact in &visit.facts {
+            writeln!(out, "  {}: {}", field(&fact.name), field(&fact.value))?;
         }
         if visit.links_left_out > 0 {
             writeln!(

@@ -5,6 +5,7 @@ use super::{Ran, portolan, run};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
@@ -64,6 +65,10 @@ impl Small {
     }
 
     pub fn ran(&self, arguments: &[&str]) -> Ran {
+        run(&mut self.command(arguments)).succeeded()
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = portolan();
         command
             .arg("crawl")
@@ -71,9 +76,14 @@ impl Small {
             .arg("--out")
             .arg(self.out())
             .arg("--resolve")
-            .arg(format!("*.test={}", self.server.addr))
+            .arg(self.resolve())
             .args(["--delay", "0s", "--json"]);
-        run(&mut command).succeeded()
+        command
+    }
+
+    /// Every host is here.
+    pub fn resolve(&self) -> String {
+        format!("*.test={}", self.server.addr)
     }
 
     pub fn config(&self, settings: &str) -> String {

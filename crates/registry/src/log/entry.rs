@@ -5,7 +5,7 @@ use crate::log::visit_codec::{put_position, put_visit, read_position, read_visit
 use crate::wire::{Reader, put_bytes, put_u64, put_varint};
 use portolan_model::{
     ArchivePosition, DocId, LinkBatch, PartitionId, Pulse, Reason, RobotsRecord, RobotsStatus,
-    Visit,
+    SiteTables, Standing, Visit,
 };
 
 /// One step of a partition's history. The state of a partition is a function of these alone.
@@ -155,10 +155,14 @@ impl Entry {
             Entry::Links { links, .. } | Entry::Judged { links } => 32 + links.bytes(),
             Entry::Visit {
                 url,
+                visit,
                 links,
                 targets,
                 ..
-            } => 200 + url.len() + links.bytes() + 8 * targets.len(),
+            } => {
+                let facts: usize = visit.facts.iter().map(|fact| 8 + fact.bytes()).sum();
+                200 + url.len() + facts + links.bytes() + 8 * targets.len()
+            }
             Entry::Host {
                 host,
                 robots,
@@ -381,7 +385,8 @@ fn read_origin(reader: &mut Reader<'_>) -> Option<Origin> {
 
 pub(super) fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
     let has_vote = u8::from(batch.vote() != 0) << 1;
-    out.push(u8::from(batch.from().is_some()) | has_vote);
+    let is_early = u8::from(batch.is_early()) << 2;
+    out.push(u8::from(batch.from().is_some()) | has_vote | is_early);
     if let Some(doc) = batch.from() {
         put_u64(out, doc.0);
     }
@@ -394,7 +399,7 @@ pub(super) fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
 
 pub(super) fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
     let flags = reader.byte()?;
-    if flags > 3 {
+    if flags > 7 {
         return None;
     }
     let from = match flags & 1 {
@@ -408,6 +413,7 @@ pub(super) fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
     let heads = reader.bytes()?.to_vec();
     let mut batch = LinkBatch::from_parts(from, heads, reader.string()?)?;
     batch.set_vote(vote);
+    batch.set_early(flags & 4 != 0);
     Some(batch)
 }
 
@@ -470,18 +476,25 @@ pub(crate) fn read_pulse(reader: &mut Reader<'_>) -> Option<Pulse> {
 
 pub(crate) fn put_robots(out: &mut Vec<u8>, robots: &RobotsRecord) {
     put_bytes(out, robots.origin.as_bytes());
-    out.push(robots.status as u8);
+    let tables = robots.tables;
+    out.push(robots.status as u8 | (tables.tol as u8) << 4 | (tables.tvi as u8) << 6);
     put_varint(out, robots.fetched_ms);
     put_varint(out, robots.expires_ms);
     put_bytes(out, robots.rules.as_bytes());
 }
 
 pub(crate) fn read_robots(reader: &mut Reader<'_>) -> Option<RobotsRecord> {
+    let origin = reader.string()?;
+    let told = reader.byte()?;
     Some(RobotsRecord {
-        origin: reader.string()?,
-        status: RobotsStatus::from_u8(reader.byte()?)?,
+        origin,
+        status: RobotsStatus::from_u8(told & 0x0f)?,
         fetched_ms: reader.varint()?,
         expires_ms: reader.varint()?,
         rules: reader.string()?,
+        tables: SiteTables {
+            tol: Standing::from_u8(told >> 4 & 3)?,
+            tvi: Standing::from_u8(told >> 6)?,
+        },
     })
 }

@@ -1,12 +1,15 @@
 //! The bytes of a visit, in the log and in the partition's record of visits.
 
 use crate::wire::{Reader, put_bytes, put_u64, put_varint};
-use portolan_model::{ArchivePosition, DocId, History, Outcome, Reason, Truncation, Visit};
+use portolan_model::{ArchivePosition, DocId, Fact, History, Outcome, Reason, Truncation, Visit};
 
 const FETCHED: u8 = 0;
 const RETRY: u8 = 1;
 const FAILED: u8 = 2;
 const EXCLUDED: u8 = 3;
+
+/// In the byte of the truncation: facts follow at the end. All other flags are taken.
+const HAS_FACTS: u8 = 0x80;
 
 /// `links_at` is written instead of the one in the visit's history.
 pub(crate) fn put_visit(out: &mut Vec<u8>, visit: &Visit, links_at: u64) {
@@ -28,7 +31,8 @@ pub(crate) fn put_visit(out: &mut Vec<u8>, visit: &Visit, links_at: u64) {
     put_varint(out, u64::from(visit.fetch_ms));
     put_varint(out, visit.wire_bytes);
     put_varint(out, visit.body_bytes);
-    out.push(visit.truncated.map_or(0, |t| t as u8));
+    let has_facts = if visit.facts.is_empty() { 0 } else { HAS_FACTS };
+    out.push(visit.truncated.map_or(0, |t| t as u8) | has_facts);
     for text in [
         &visit.mime,
         &visit.charset,
@@ -70,6 +74,26 @@ pub(crate) fn put_visit(out: &mut Vec<u8>, visit: &Visit, links_at: u64) {
     if history != History::default() {
         put_history(out, &history);
     }
+    if !visit.facts.is_empty() {
+        put_varint(out, visit.facts.len() as u64);
+        for fact in &visit.facts {
+            put_bytes(out, fact.name.as_bytes());
+            put_bytes(out, fact.value.as_bytes());
+        }
+    }
+}
+
+fn read_facts(reader: &mut Reader<'_>) -> Option<Vec<Fact>> {
+    let count = reader.varint()?;
+    // A count that the bytes cannot hold ends in `None`, before it takes memory.
+    (0..count)
+        .map(|_| {
+            Some(Fact {
+                name: reader.string()?,
+                value: reader.string()?,
+            })
+        })
+        .collect()
 }
 
 /// What is as in a first visit takes no byte.
@@ -165,7 +189,8 @@ pub(crate) fn read_visit(reader: &mut Reader<'_>) -> Option<Visit> {
     visit.fetch_ms = reader.narrow()?;
     visit.wire_bytes = reader.varint()?;
     visit.body_bytes = reader.varint()?;
-    visit.truncated = match reader.byte()? {
+    let truncated = reader.byte()?;
+    visit.truncated = match truncated & !HAS_FACTS {
         0 => None,
         value => Some(Truncation::from_u8(value)?),
     };
@@ -198,6 +223,9 @@ pub(crate) fn read_visit(reader: &mut Reader<'_>) -> Option<Visit> {
     if flags & 128 != 0 {
         visit.history = read_history(reader)?;
     }
+    if truncated & HAS_FACTS != 0 {
+        visit.facts = read_facts(reader)?;
+    }
     Some(visit)
 }
 
@@ -227,6 +255,27 @@ mod tests {
             assert_eq!(read_visit(&mut Reader::new(&bytes)), Some(visit));
             let cut = &bytes[..bytes.len() - 1];
             assert_eq!(read_visit(&mut Reader::new(cut)), None);
+        }
+    }
+
+    #[test]
+    fn facts_come_back_with_or_without_a_truncation() {
+        let fact = |name: &str, value: &str| Fact {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        };
+        for truncated in [None, Some(Truncation::Length)] {
+            let visit = Visit {
+                truncated,
+                facts: vec![fact("pdf.pages", "12"), fact("pdf.text", "ä, ö")],
+                ..Visit::without_answer(7, Outcome::Fetched)
+            };
+            let mut bytes = Vec::new();
+            put_visit(&mut bytes, &visit, 0);
+            assert_eq!(read_visit(&mut Reader::new(&bytes)), Some(visit));
+            for end in 0..bytes.len() {
+                assert_eq!(read_visit(&mut Reader::new(&bytes[..end])), None);
+            }
         }
     }
 

@@ -77,6 +77,14 @@ pub(super) enum Tables {
     TooMany,
 }
 
+impl Fill {
+    /// Of RAM: asked after each entry, and all that is asked then.
+    #[inline]
+    pub(super) fn of(load: &Load, limits: &Limits) -> Self {
+        record_fill(load, limits).max(unwritten_fill(load, limits))
+    }
+}
+
 impl Pressure {
     pub(super) fn of(load: &Load, limits: &Limits) -> Self {
         let records = record_fill(load, limits);
@@ -89,7 +97,7 @@ impl Pressure {
         let may_begin = !load.is_writing && !waits_for_merge;
         let full_log = limits.checkpoint_log_bytes;
         let is_late = load.log_bytes >= full_log.saturating_add(full_log / 4);
-        let ram = records.max(unwritten_fill(load, limits));
+        let ram = Fill::of(load, limits);
         let ram = match may_begin && is_late {
             true => ram.max(Fill::Tight),
             false => ram,
@@ -109,6 +117,7 @@ impl Pressure {
 }
 
 /// Records need room for all that are pending, and a quarter more while something is written.
+#[inline(always)]
 fn record_fill(load: &Load, limits: &Limits) -> Fill {
     let pending = limits.pending_ops;
     let left = limits.recent_records.saturating_sub(load.records);
@@ -122,17 +131,17 @@ fn record_fill(load: &Load, limits: &Limits) -> Fill {
 }
 
 /// The fullest of what a checkpoint takes out of RAM: an eighth more than the limit may come before anybody waits.
+#[inline(always)]
 fn unwritten_fill(load: &Load, limits: &Limits) -> Fill {
     let changed = load.changed.saturating_add(limits.pending_ops);
-    let fills = [
-        fill(changed, limits.changed_records),
-        fill(load.frontier_entries, limits.frontier_entries),
-        fill(load.bookmarks, limits.bookmarks),
-        fill(load.news_bytes, limits.news_bytes),
-    ];
-    fills.into_iter().fold(Fill::Easy, Fill::max)
+    let records = fill(changed, limits.changed_records);
+    let frontier = fill(load.frontier_entries, limits.frontier_entries);
+    let bookmarks = fill(load.bookmarks, limits.bookmarks);
+    let news = fill(load.news_bytes, limits.news_bytes);
+    records.max(frontier).max(bookmarks).max(news)
 }
 
+#[inline(always)]
 fn fill(found: usize, limit: usize) -> Fill {
     let eighth = limit / 8;
     if found < 7 * eighth {
@@ -147,18 +156,15 @@ fn fill(found: usize, limit: usize) -> Fill {
 }
 
 fn pending_fill(load: &Load, limits: &Limits) -> Pending {
-    let reaches = |part: usize, of: usize| {
-        load.pending_ops >= limits.pending_ops / of * part
-            || load.pending_bytes >= limits.pending_bytes / of * part
-    };
+    let (ops, bytes) = (limits.pending_ops, limits.pending_bytes);
     if load.pending_ops == 0 {
         Pending::Nothing
-    } else if reaches(3, 4) {
-        Pending::NearlyFull
-    } else if reaches(1, 3) {
+    } else if load.pending_ops < ops / 3 && load.pending_bytes < bytes / 3 {
+        Pending::Some
+    } else if load.pending_ops < ops / 4 * 3 && load.pending_bytes < bytes / 4 * 3 {
         Pending::Many
     } else {
-        Pending::Some
+        Pending::NearlyFull
     }
 }
 

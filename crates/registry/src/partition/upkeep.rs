@@ -133,11 +133,21 @@ impl Partition {
 
     /// How near the partition is to its limits.
     fn pressure(&self) -> Pressure {
+        Pressure::of(&self.load(), &self.state.limits)
+    }
+
+    /// How full its RAM is.
+    fn fill(&self) -> Fill {
+        Fill::of(&self.load(), &self.state.limits)
+    }
+
+    #[inline(always)]
+    fn load(&self) -> Load {
         let Self { state, upkeep, .. } = self;
         let pending = &state.sieve.pending;
-        let tables = [&state.sieve.runs, &state.frontier.runs, &state.hosts.runs];
+        let (known, due, hosts) = (&state.sieve.runs, &state.frontier.runs, &state.hosts.runs);
         let grown = upkeep.durable.journal_bytes();
-        let load = Load {
+        Load {
             records: state.sieve.recent(),
             changed: state.sieve.changed(),
             frontier_entries: state.frontier.recent(),
@@ -147,11 +157,10 @@ impl Partition {
             pending_bytes: pending.bytes(),
             log_bytes: upkeep.log_bytes,
             journal_bytes: grown.saturating_sub(upkeep.journal_bytes),
-            tables: tables.iter().map(|runs| runs.len()).fold(0, usize::max),
+            tables: known.len().max(due.len()).max(hosts.len()),
             is_writing: !matches!(upkeep.work, Work::Idle),
             is_compacting: upkeep.is_compacting(),
-        };
-        Pressure::of(&load, &state.limits)
+        }
     }
 
     /// To be called before entries are folded. Whatever was pending has been sent to be looked up, and nothing has come
@@ -242,18 +251,18 @@ impl Partition {
     /// An entry is folded: between entries is where a checkpoint may begin.
     pub(super) fn note_log(&mut self, bytes: u64) -> Result<()> {
         self.upkeep.log_bytes += bytes;
-        if self.pressure().ram < Fill::Full {
+        if self.fill() < Fill::Full {
             return Ok(());
         }
         self.state.sieve.sweep(usize::MAX);
-        if self.pressure().ram < Fill::Full {
+        if self.fill() < Fill::Full {
             return Ok(());
         }
         // RAM is at its limit: wait for the merge threads rather than grow.
         self.upkeep.blocked += 1;
         self.finish_work()?;
         self.join_all_inline()?;
-        if self.pressure().ram == Fill::Full {
+        if self.fill() == Fill::Full {
             self.start_write()?;
         }
         if self.pressure().tables == Tables::TooMany {

@@ -9,8 +9,9 @@ use crate::record::{Record, UrlState};
 use crate::sieve::{Act, Op};
 use crate::state::{Keeper, LINKS_TOGETHER, State};
 use crate::stats::is_request;
-use crate::texts::{Finding, host_name};
+use crate::texts::Finding;
 use crate::wire::put_u64;
+use portolan_model::url::politeness_key;
 use portolan_model::{DocId, Link, LinkBatch, LinkKind, Outcome, Pulse, Reason, Verdict, Visit};
 
 impl State {
@@ -112,6 +113,7 @@ impl State {
                 depth: link.depth,
                 hops: link.hops,
                 from,
+                early: matches!(act, Act::Announce { .. }),
             },
             act,
         }
@@ -129,6 +131,7 @@ impl State {
                 depth: 0,
                 hops: 0,
                 from: None,
+                early: false,
             },
             act: Act::Again,
         };
@@ -142,6 +145,9 @@ impl State {
         docs: &[u64],
         keeper: &mut impl Keeper,
     ) -> Result<()> {
+        if links.is_early() {
+            return self.fold_early(links, docs, keeper);
+        }
         for (at, (link, &doc)) in links.iter().zip(docs).enumerate() {
             if at > 0 && at.is_multiple_of(LINKS_TOGETHER) {
                 let next = &docs[at..];
@@ -152,6 +158,7 @@ impl State {
         Ok(())
     }
 
+    #[inline(always)]
     fn fold_link(
         &mut self,
         link: &Link<'_>,
@@ -214,6 +221,7 @@ impl State {
                 depth: visit.depth,
                 hops: 0,
                 from: None,
+                early: false,
             },
             act: Act::Visit {
                 outcome: visit.outcome,
@@ -239,8 +247,9 @@ impl State {
     }
 
     /// Not asked for a link to a URL in RAM, which are most, unless it moves in its queue.
+    #[inline(always)]
     pub(super) fn host_of<'u>(&mut self, url: &'u str) -> Host<'u> {
-        let name = host_name(url);
+        let name = politeness_key(url);
         if self.last_host.0 != name {
             self.last_host.0.clear();
             self.last_host.0.push_str(name);
@@ -325,6 +334,10 @@ impl State {
                     _ => {}
                 }
             }
+            Act::Announce { verdict } => {
+                let before = slot.record();
+                self.announce(op, before, verdict, keeper)?;
+            }
             Act::Visit { outcome, at } => {
                 let before = slot.record();
                 let mut after = before;
@@ -370,7 +383,7 @@ impl State {
         let is_old = match op.act {
             Act::Again | Act::Renew { .. } => true,
             Act::Judge { .. } => op.finding.from.is_none(),
-            Act::Observe { .. } | Act::Visit { .. } => false,
+            Act::Observe { .. } | Act::Announce { .. } | Act::Visit { .. } => false,
         };
         if is_old {
             // Only what is known can be tried again, or judged again.
@@ -382,12 +395,15 @@ impl State {
         self.stats.known += 1;
         match op.act {
             Act::Observe { verdict, vote } => {
-                self.admit_link(op, host, record, (verdict, vote), keeper)
+                record.observe(self.order, host.id, vote);
+                self.admit_link(op, host, record, verdict, keeper)
             }
+            Act::Announce { verdict } => self.admit_link(op, host, record, verdict, keeper),
             Act::Judge { verdict, vote } => {
                 let is_due = matches!(verdict, Verdict::Crawl { .. });
                 self.stats.judged_due += u64::from(is_due);
-                self.admit_link(op, host, record, (verdict, vote), keeper)
+                record.observe(self.order, host.id, vote);
+                self.admit_link(op, host, record, verdict, keeper)
             }
             Act::Visit { outcome, at } => {
                 (record.state, record.reason) = Record::after(outcome);
@@ -405,7 +421,7 @@ impl State {
         op: &Op<'_>,
         host: Host<'_>,
         mut record: Record,
-        (verdict, vote): (Verdict, u32),
+        verdict: Verdict,
         keeper: &mut impl Keeper,
     ) -> Result<()> {
         match verdict {
@@ -414,7 +430,6 @@ impl State {
                 (record.state, record.reason) = (UrlState::Excluded, reason as u8);
             }
         }
-        record.observe(self.order, host.id, vote);
         self.sieve.insert_new(op.doc, &record);
         self.stats.enter(record.state, record.reason);
         if record.state == UrlState::Due {

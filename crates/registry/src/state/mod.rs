@@ -4,6 +4,7 @@
 //! `fold` says what each entry does, `judged` and `sessions` what two kinds of them do. Operations on URLs that are
 //! not in RAM wait in `sieve.pending` until whoever keeps the state (a `Keeper`) has them looked up.
 
+mod early;
 mod fold;
 mod judged;
 mod sessions;

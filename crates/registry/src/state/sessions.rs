@@ -51,6 +51,7 @@ impl State {
                     depth: 0,
                     hops: 0,
                     from: None,
+                    early: false,
                 },
                 act: Act::Renew {
                     was: renewed.was,

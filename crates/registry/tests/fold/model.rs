@@ -2,7 +2,8 @@
 
 use portolan_model::{
     DocId, HostId, Identities, Link, LinkBatch, LinkKind, Order, Outcome, PartitionId, Pulse,
-    Ranker, Reason, RobotsRecord, RobotsStatus, SCORE_BITS, Verdict, Visit, given_priority,
+    Ranker, Reason, RobotsRecord, RobotsStatus, SCORE_BITS, SiteTables, Standing, Verdict, Visit,
+    given_priority,
 };
 use portolan_registry::{Entry, Renewed, Snapshot, UrlFilter, UrlState, Was};
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,6 +68,7 @@ pub struct Known {
     pub hops: u8,
     pub kind: LinkKind,
     pub from: Option<DocId>,
+    pub early: bool,
     pub arrival: u64,
     pub attempts: u8,
     pub visit: Option<Visit>,
@@ -158,69 +160,94 @@ impl ModelPartition {
     }
 
     fn fold_links(&mut self, links: &LinkBatch) {
+        if links.is_early() {
+            return self.fold_early(links);
+        }
+        links.iter().for_each(|link| self.fold_link(link, links));
+    }
+
+    /// Links of a page that is not there yet are as others, but count for nothing, and change nothing of what is due.
+    fn fold_early(&mut self, links: &LinkBatch) {
         for link in links.iter() {
-            self.arrivals += 1;
-            let arrival = self.arrivals;
-            let known = self
-                .urls
-                .entry(Identities::PUBLIC.doc(link.url).0)
-                .or_insert_with(|| Known {
-                    url: link.url.to_owned(),
-                    state: UrlState::Due,
-                    reason: None,
-                    count: 0,
-                    score: 0,
-                    priority: 0,
-                    depth: link.depth,
-                    hops: link.hops,
-                    kind: link.kind,
-                    from: links.from(),
-                    arrival,
-                    attempts: 0,
-                    visit: None,
-                });
-            known.count += 1;
-            let order = self.order;
-            if known.visit.is_none() {
-                known.score = order.credit(host_of(link.url), known.score, links.vote());
+            let doc = Identities::PUBLIC.doc(link.url).0;
+            let known = self.urls.get(&doc);
+            let before = known.map_or((0, 0), |known| (known.count, known.score));
+            let liftable = |known: &Known| known.reason.is_some_and(Reason::is_liftable);
+            let crawl = matches!(link.verdict, Verdict::Crawl { .. });
+            if known.is_none_or(|known| crawl && liftable(known)) {
+                self.fold_link(link, links);
+                if let Some(known) = self.urls.get_mut(&doc) {
+                    (known.count, known.score) = before;
+                }
+            } else {
+                self.arrivals += 1;
             }
-            match link.verdict {
-                Verdict::Crawl { priority } if known.arrival == arrival => {
-                    known.priority = priority;
-                }
-                Verdict::Exclude(reason) if known.arrival == arrival => {
-                    known.state = UrlState::Excluded;
-                    known.reason = Some(reason);
-                }
-                Verdict::Crawl { .. }
-                    if known.state == UrlState::Due
-                        && link.kind == LinkKind::Sitemap
-                        && known.kind != LinkKind::Sitemap
-                        && !known.kind.is_seed() =>
-                {
-                    known.kind = link.kind;
-                    known.depth = link.depth;
-                    known.hops = link.hops;
-                    known.from = links.from();
-                }
-                Verdict::Exclude(reason) if known.reason == Some(Reason::NoFollow) => {
-                    known.reason = Some(reason);
-                }
-                Verdict::Crawl { priority }
-                    if known.state == UrlState::Excluded
-                        && known.reason.is_some_and(Reason::is_liftable) =>
-                {
-                    known.state = UrlState::Due;
-                    known.reason = None;
-                    known.priority = priority;
-                    known.arrival = arrival;
-                    known.depth = known.depth.min(link.depth);
-                    known.hops = link.hops;
-                    known.kind = link.kind;
-                    known.from = links.from();
-                }
-                _ => {}
+        }
+    }
+
+    fn fold_link(&mut self, link: Link<'_>, links: &LinkBatch) {
+        self.arrivals += 1;
+        let arrival = self.arrivals;
+        let known = self
+            .urls
+            .entry(Identities::PUBLIC.doc(link.url).0)
+            .or_insert_with(|| Known {
+                url: link.url.to_owned(),
+                state: UrlState::Due,
+                reason: None,
+                count: 0,
+                score: 0,
+                priority: 0,
+                depth: link.depth,
+                hops: link.hops,
+                kind: link.kind,
+                from: links.from(),
+                early: links.is_early(),
+                arrival,
+                attempts: 0,
+                visit: None,
+            });
+        known.count += 1;
+        let order = self.order;
+        if known.visit.is_none() {
+            known.score = order.credit(host_of(link.url), known.score, links.vote());
+        }
+        match link.verdict {
+            Verdict::Crawl { priority } if known.arrival == arrival => {
+                known.priority = priority;
             }
+            Verdict::Exclude(reason) if known.arrival == arrival => {
+                known.state = UrlState::Excluded;
+                known.reason = Some(reason);
+            }
+            Verdict::Crawl { .. }
+                if known.state == UrlState::Due
+                    && link.kind == LinkKind::Sitemap
+                    && known.kind != LinkKind::Sitemap
+                    && !known.kind.is_seed() =>
+            {
+                known.kind = link.kind;
+                known.depth = link.depth;
+                known.hops = link.hops;
+                (known.from, known.early) = (links.from(), false);
+            }
+            Verdict::Exclude(reason) if known.reason == Some(Reason::NoFollow) => {
+                known.reason = Some(reason);
+            }
+            Verdict::Crawl { priority }
+                if known.state == UrlState::Excluded
+                    && known.reason.is_some_and(Reason::is_liftable) =>
+            {
+                known.state = UrlState::Due;
+                known.reason = None;
+                known.priority = priority;
+                known.arrival = arrival;
+                known.depth = known.depth.min(link.depth);
+                known.hops = link.hops;
+                known.kind = link.kind;
+                (known.from, known.early) = (links.from(), links.is_early());
+            }
+            _ => {}
         }
     }
 
@@ -246,6 +273,7 @@ impl ModelPartition {
                 hops: 0,
                 kind: LinkKind::Anchor,
                 from: None,
+                early: false,
                 arrival,
                 attempts: 0,
                 visit: None,
@@ -410,6 +438,7 @@ pub fn compare(snapshot: &Snapshot, model: &[ModelPartition]) {
             hops: url.hops,
             kind: url.kind,
             from: url.from,
+            early: url.early,
             arrival: url.arrival,
             attempts: url.attempts,
         };
@@ -573,11 +602,18 @@ impl Web {
             fetched_ms: now_ms,
             expires_ms: now_ms + 1,
             rules: "Disallow: /x\n".repeat(self.random.below(30) as usize),
+            tables: SiteTables {
+                tol: Standing::from_u8(self.random.below(4) as u8).unwrap(),
+                tvi: Standing::from_u8(self.random.below(4) as u8).unwrap(),
+            },
         };
         let at = home(&url);
         let mut links = LinkBatch::new(None);
         let mut forwards = Vec::new();
-        for (partition, batch) in self.links(None, 4) {
+        // A page that is coming, or what robots.txt names.
+        let page = self.random.one_in(2).then(|| DocId(self.random.next()));
+        for (partition, mut batch) in self.links(page, 6) {
+            batch.set_early(page.is_some());
             if partition == at {
                 links = batch;
             } else {

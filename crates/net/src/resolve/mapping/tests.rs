@@ -47,7 +47,7 @@ struct Bench {
     mapping: Mapping,
 }
 
-fn bench(ttl_ms: Option<u64>, settings: MappingSettings) -> Bench {
+fn bench(ttl_ms: Option<u64>, settings: DnsSettings) -> Bench {
     let resolver = Arc::new(Slow {
         ttl_ms,
         ..Slow::default()
@@ -76,7 +76,7 @@ impl Bench {
 
 #[tokio::test]
 async fn rules_and_literals_need_no_resolver() {
-    let b = bench(None, MappingSettings::default());
+    let b = bench(None, DnsSettings::default());
     let named = b.mapping.resolve("named.test").await.unwrap();
     assert_eq!(named.port_override, Some(8080));
     assert!(named.named);
@@ -91,11 +91,11 @@ async fn rules_and_literals_need_no_resolver() {
 
 #[tokio::test]
 async fn answers_hold_for_their_time_within_bounds() {
-    let settings = MappingSettings {
-        default_ttl_ms: 500,
-        min_ttl_ms: 100,
-        max_ttl_ms: 1_000,
-        ..MappingSettings::default()
+    let settings = DnsSettings {
+        ttl_unknown_ms: 500,
+        ttl_min_ms: 100,
+        ttl_max_ms: 1_000,
+        ..DnsSettings::default()
     };
     for (said_ms, held_ms) in [
         (None, 500),
@@ -118,9 +118,9 @@ async fn answers_hold_for_their_time_within_bounds() {
 #[tokio::test]
 async fn failures_are_remembered_too() {
     for (said_ms, held_ms) in [(None, 400), (Some(100), 100), (Some(9_999_999), 400)] {
-        let settings = MappingSettings {
-            negative_ttl_ms: 400,
-            ..MappingSettings::default()
+        let settings = DnsSettings {
+            ttl_negative_ms: 400,
+            ..DnsSettings::default()
         };
         let b = bench(said_ms, settings);
         for _ in 0..3 {
@@ -142,7 +142,7 @@ async fn failures_are_remembered_too() {
 
 #[tokio::test]
 async fn a_name_is_asked_for_once_however_many_want_it() {
-    let b = Arc::new(bench(None, MappingSettings::default()));
+    let b = Arc::new(bench(None, DnsSettings::default()));
     let mut tasks = Vec::new();
     for _ in 0..50 {
         let b = b.clone();
@@ -159,7 +159,7 @@ async fn a_name_is_asked_for_once_however_many_want_it() {
 
 #[tokio::test]
 async fn who_gives_up_leaves_the_question_to_the_next() {
-    let b = Arc::new(bench(None, MappingSettings::default()));
+    let b = Arc::new(bench(None, DnsSettings::default()));
     let asker = tokio::spawn({
         let b = b.clone();
         async move { b.mapping.resolve("a.test").await }
@@ -178,10 +178,10 @@ async fn who_gives_up_leaves_the_question_to_the_next() {
 
 #[tokio::test]
 async fn only_so_many_are_asked_for_at_once_and_none_for_ever() {
-    let settings = MappingSettings {
-        max_lookups: 3,
-        lookup_timeout_ms: 100,
-        ..MappingSettings::default()
+    let settings = DnsSettings {
+        at_once: 3,
+        timeout_ms: 100,
+        ..DnsSettings::default()
     };
     let b = Arc::new(bench(None, settings));
     let mut tasks = Vec::new();
@@ -201,12 +201,12 @@ async fn only_so_many_are_asked_for_at_once_and_none_for_ever() {
 
 #[tokio::test(start_paused = true)]
 async fn names_that_never_answer_keep_no_others_waiting() {
-    let settings = MappingSettings {
-        max_lookups: 2,
-        slow_lookup_ms: 100,
-        max_slow_lookups: 3,
-        lookup_timeout_ms: 10_000,
-        ..MappingSettings::default()
+    let settings = DnsSettings {
+        at_once: 2,
+        slow_ms: 100,
+        slow_at_once: 3,
+        timeout_ms: 10_000,
+        ..DnsSettings::default()
     };
     let b = Arc::new(bench(None, settings));
     let begun = tokio::time::Instant::now();
@@ -236,9 +236,9 @@ async fn names_that_never_answer_keep_no_others_waiting() {
 
 #[tokio::test]
 async fn the_cache_is_bounded_and_forgets_what_is_not_used() {
-    let settings = MappingSettings {
-        max_hosts: 100,
-        ..MappingSettings::default()
+    let settings = DnsSettings {
+        cache_entries: 100,
+        ..DnsSettings::default()
     };
     let b = bench(None, settings);
     let known = b.mapping.resolve("keep.test").await.unwrap();
