@@ -61,6 +61,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Warc(WarcCommand),
     Check(CheckArguments),
+    Node(Box<crate::arguments_fleet::NodeArguments>),
+    #[command(subcommand)]
+    Fleet(crate::arguments_fleet_commands::FleetCommand),
     Augment(crate::arguments_augment::AugmentArguments),
     Config(ConfigArguments),
     Simulate(crate::arguments_simulate::SimulateArguments),

@@ -66,6 +66,7 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
             settings,
             this_run: RunLimits::default(),
             outside: Outside::default(),
+            part: None,
             extensions: Extensions::default(),
             retry: None,
             new_session: false,
