@@ -187,3 +187,6 @@ impl Archivist {
         Ok(deliveries)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -73,6 +73,8 @@ pub mod report;
 mod retry;
 mod retry_after;
 mod revisit;
+#[cfg(test)]
+mod rig;
 mod robots;
 mod routes;
 mod scan;

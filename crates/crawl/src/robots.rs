@@ -476,3 +476,6 @@ impl BodySink for FirstBytes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

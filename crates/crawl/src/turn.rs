@@ -441,3 +441,6 @@ impl Visitor {
         self.asker.unrecorded = false;
     }
 }
+
+#[cfg(test)]
+mod tests;

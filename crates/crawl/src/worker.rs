@@ -226,3 +226,6 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
