@@ -26,6 +26,7 @@ fn main() {
         resource_type: None,
         identified_type: Some("text/html"),
         truncated: None,
+        conversions: &[],
         facts: PageFacts {
             fetch_ms: 12,
             depth: 3,
@@ -33,7 +34,9 @@ fn main() {
             charset: "utf-8",
             title: "A page of words",
             simhash: 77,
+            refreshes: None,
             oddities: &[],
+            said: &[],
         },
     };
     println!("page {} bytes, 50 outlinks", body.len());

@@ -1,6 +1,6 @@
 //! What is handed in for one visit, and what comes out of building its records. Plain data.
 
-use portolan_model::Truncation;
+use portolan_model::{Fact, Truncation};
 use std::net::IpAddr;
 
 /// One request and its answer, borrowed from whoever fetched it.
@@ -31,6 +31,19 @@ pub struct Capture<'a> {
     pub identified_type: Option<&'a str>,
     pub truncated: Option<Truncation>,
     pub facts: PageFacts<'a>,
+    /// What was made of the body, as conversion records. Those past [`MAX_CONVERSIONS`] are left out.
+    pub conversions: &'a [Conversion],
+}
+
+/// At most this many conversion records belong to one visit.
+pub const MAX_CONVERSIONS: usize = 12;
+
+/// The text of a document, made by a processing module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversion {
+    /// The module's name.
+    pub by: String,
+    pub text: String,
 }
 
 /// What the crawl found out about the page; lines of the metadata record.
@@ -45,8 +58,12 @@ pub struct PageFacts<'a> {
     pub title: &'a str,
     /// 0 where there is no text.
     pub simhash: u64,
+    /// It holds new parts of a document that is stored: the id of that one's record, and its URL.
+    pub refreshes: Option<(&'a str, &'a str)>,
     /// What was odd about the answer: bad chunking, bare LF, a body after HEAD …
     pub oddities: &'a [&'a str],
+    /// What processing modules say. Their names hold a dot, so none is taken for a field above.
+    pub said: &'a [Fact],
 }
 
 /// The records of one visit, ready to be appended. The response (or revisit) comes first.

@@ -65,7 +65,7 @@ mod settings;
 mod verify;
 mod writer;
 
-pub use capture::{Built, Capture, PageFacts};
+pub use capture::{Built, Capture, Conversion, MAX_CONVERSIONS, PageFacts};
 pub use check_files::{FileFault, check_files, warc_path};
 pub use check_index::{IndexFaults, check_index, check_merged_index};
 pub use crawl_id::{claim_archive, count_warcs, is_claimed};

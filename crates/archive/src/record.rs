@@ -1,7 +1,7 @@
 //! Builds the records of a visit: response or revisit, request, metadata. A builder belongs to one
 //! worker and keeps its buffers; it touches no file.
 
-use crate::capture::{Built, Capture};
+use crate::capture::{Built, Capture, Conversion, MAX_CONVERSIONS};
 use crate::cdxj;
 use crate::date::{push_warc_date, timestamp14};
 use crate::digest;
@@ -126,6 +126,12 @@ impl RecordBuilder {
             records += 1;
         }
         self.push_metadata(&mut out, capture, &url, ids, outlinks);
+        let conversions = capture.conversions.iter().take(MAX_CONVERSIONS);
+        for (number, conversion) in (0..).zip(conversions) {
+            let id = ids.conversion(number);
+            self.push_conversion(&mut out, capture, &url, (ids, id), conversion);
+            records += 1;
+        }
         self.release_large_buffers();
         Built {
             members: out,
@@ -248,9 +254,34 @@ impl RecordBuilder {
         begin_record(record, "metadata", ids.metadata, capture.at_ms);
         push_field(record, "WARC-Target-URI", url);
         push_id(record, "WARC-Concurrent-To", ids.response);
+        if let Some((document, _)) = capture.facts.refreshes {
+            push_field(record, "WARC-Refers-To", &one_word(document));
+        }
         push_field(record, "WARC-Block-Digest", &digest::labelled(&block_sha1));
         push_field(record, "Content-Type", "application/warc-fields");
         end_record(record, &[&self.fields]);
+        self.members.append(out, record, Packing::Deflate);
+    }
+
+    /// What a module made of the payload, as the standard has it for conversions.
+    fn push_conversion(
+        &mut self,
+        out: &mut Vec<u8>,
+        capture: &Capture<'_>,
+        url: &str,
+        (ids, id): (VisitIds, u128),
+        conversion: &Conversion,
+    ) {
+        let text = conversion.text.as_bytes();
+        let sha1 = digest::labelled(&digest::sha1(text));
+        let record = &mut self.plain;
+        begin_record(record, "conversion", id, capture.at_ms);
+        push_field(record, "WARC-Target-URI", url);
+        push_id(record, "WARC-Refers-To", ids.response);
+        push_field(record, "WARC-Block-Digest", &sha1);
+        push_field(record, "Portolan-Module", &conversion.by);
+        push_field(record, "Content-Type", "text/plain; charset=utf-8");
+        end_record(record, &[text]);
         self.members.append(out, record, Packing::Deflate);
     }
 
@@ -299,12 +330,22 @@ struct Digests<'a> {
     block: &'a str,
 }
 
+/// The bits in which the ids of a visit's records differ.
+const ID_BITS: u128 = 0b1111;
+
 /// Ids of the records of one visit: the same number but for its last bits.
 #[derive(Clone, Copy)]
 struct VisitIds {
     response: u128,
     request: u128,
     metadata: u128,
+}
+
+impl VisitIds {
+    /// Ids from 3 on are free: see [`MAX_CONVERSIONS`].
+    fn conversion(self, number: u128) -> u128 {
+        self.response | (3 + number)
+    }
 }
 
 struct RecordIds {
@@ -329,7 +370,8 @@ impl RecordIds {
         self.text.extend_from_slice(&self.built.to_le_bytes());
         self.text.extend_from_slice(&capture.at_ms.to_le_bytes());
         self.text.extend_from_slice(capture.url.as_bytes());
-        let id = xxh3_128_with_seed(&self.text, self.seed) & !0b11;
+        let id = xxh3_128_with_seed(&self.text, self.seed) & !ID_BITS;
+        const { assert!(3 + MAX_CONVERSIONS as u128 <= ID_BITS + 1) };
         VisitIds {
             response: id,
             request: id | 1,
@@ -395,6 +437,9 @@ fn push_facts(fields: &mut Vec<u8>, capture: &Capture<'_>) {
     if let Some(via) = facts.via {
         push_field(fields, "via", &one_word(via));
     }
+    if let Some((_, document)) = facts.refreshes {
+        push_field(fields, "refreshes", &one_word(document));
+    }
     push_number(fields, "depth", u64::from(facts.depth));
     push_number(fields, "fetchTimeMs", u64::from(facts.fetch_ms));
     for (name, value) in [("charset", facts.charset), ("title", facts.title)] {
@@ -407,6 +452,9 @@ fn push_facts(fields: &mut Vec<u8>, capture: &Capture<'_>) {
     }
     for oddity in facts.oddities {
         push_field(fields, "oddity", oddity);
+    }
+    for fact in facts.said {
+        push_field(fields, &one_word(&fact.name), &fact.value);
     }
 }
 
@@ -425,6 +473,7 @@ fn push_outlink(fields: &mut Vec<u8>, url: &str, kind: LinkKind) {
         LinkKind::Sitemap | LinkKind::SitemapPage => "M sitemap",
         LinkKind::Feed => "M feed",
         LinkKind::Embed => "E embed",
+        LinkKind::Module => "L module",
     };
     let url: Cow<'_, str> = one_word(url);
     fields.extend_from_slice(b"outlink: ");

@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use portolan_model::Clock;
+use portolan_model::url::host_of_key;
 use portolan_net::{Field, Origin, basic_credentials};
 
 use crate::error::CrawlError;
@@ -116,7 +117,9 @@ impl Access {
         fields
     }
 
+    /// `host` is a host's name, or a politeness key that holds one.
     pub(crate) fn of(&self, host: &str) -> Arc<HostAccess> {
+        let host = host_of_key(host);
         let mut found: Option<HostAccess> = None;
         // From the last to the first, so that the first has the last word.
         for block in self.blocks.iter().rev().filter(|b| b.matches(host)) {

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use portolan_archive::{Built, Capture, PageFacts};
+use portolan_archive::{Built, Capture, Conversion, PageFacts};
 use portolan_model::{CanonicalUrl, Visit};
 use portolan_net::{Oddity, Response, Version};
 
@@ -26,7 +26,11 @@ impl VisitRecords {
     /// About how many bytes it takes until it is written.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
-            VisitRecords::Answer { built, .. } => built.bytes(),
+            VisitRecords::Answer { built, copy } => {
+                let texts = copy.as_ref().map_or(&[][..], |copy| &copy.texts);
+                let texts: usize = texts.iter().map(|text| text.text.len()).sum();
+                built.bytes() + texts as u64
+            }
             VisitRecords::NotModified { answered, .. } => {
                 (answered.request_head.len() + answered.response_head.len()) as u64
             }
@@ -44,6 +48,8 @@ pub(crate) struct Answered {
     /// It is no HTTP, and this is its media type.
     resource_type: Option<String>,
     oddities: Vec<&'static str>,
+    /// What modules made of it.
+    pub(crate) texts: Vec<Conversion>,
 }
 
 impl Answered {
@@ -61,6 +67,7 @@ impl Answered {
             oddities: response.oddities.iter().map(Oddity::name).collect(),
             request_head: response.request_head,
             response_head: response.head.into_bytes(),
+            texts: Vec::new(),
         };
         (answered, response.body)
     }
@@ -93,8 +100,11 @@ impl Answered {
                 charset: &visit.charset,
                 title: &visit.title,
                 simhash: visit.simhash,
+                refreshes: None,
                 oddities: &self.oddities,
+                said: &visit.facts,
             },
+            conversions: &self.texts,
         }
     }
 }

@@ -34,22 +34,35 @@ pub fn write_payload(
     which: Cat<'_>,
     out: &mut dyn Write,
 ) -> Result<bool, CrawlError> {
-    let Some(mut message) = first(files, which)? else {
+    let Some(message) = original(files, files, which)? else {
         return Ok(false);
     };
-    if message.record.kind() == "revisit" {
-        let revisit = message.record;
-        message = first(files, Cat::Original(&revisit))?.ok_or_else(|| {
-            CrawlError::Input(format!(
-                "this is a copy of {}, which is not in these files; name the directory that holds all files of the crawl",
-                revisit
-                    .header("WARC-Refers-To-Target-URI")
-                    .unwrap_or("an earlier record"),
-            ))
-        })?;
-    }
     write_decoded(message, out)?;
     Ok(true)
+}
+
+/// The first record in `these` that `which` names, or, if that is a revisit, the record in `files` that it stands for.
+pub(crate) fn original(
+    files: &[PathBuf],
+    these: &[PathBuf],
+    which: Cat<'_>,
+) -> Result<Option<Message>, CrawlError> {
+    let Some(message) = first(these, which)? else {
+        return Ok(None);
+    };
+    if message.record.kind() != "revisit" {
+        return Ok(Some(message));
+    }
+    let revisit = message.record;
+    let found = first(files, Cat::Original(&revisit))?.ok_or_else(|| {
+        CrawlError::Input(format!(
+            "this is a copy of {}, which is not in these files; name the directory that holds all files of the crawl",
+            revisit
+                .header("WARC-Refers-To-Target-URI")
+                .unwrap_or("an earlier record"),
+        ))
+    })?;
+    Ok(Some(found))
 }
 
 fn first(files: &[PathBuf], which: Cat<'_>) -> Result<Option<Message>, CrawlError> {
@@ -61,7 +74,7 @@ fn first(files: &[PathBuf], which: Cat<'_>) -> Result<Option<Message>, CrawlErro
     Ok(None)
 }
 
-fn write_decoded(message: Message, out: &mut dyn Write) -> Result<(), CrawlError> {
+pub(crate) fn write_decoded(message: Message, out: &mut dyn Write) -> Result<(), CrawlError> {
     let values = message.values("content-encoding");
     let contents = values.iter().map(|value| String::from_utf8_lossy(value));
     let mut encodings: Vec<String> = contents.map(String::from).collect();

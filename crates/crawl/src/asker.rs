@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use portolan_model::{CanonicalUrl, HostId, Pulse, Reason};
 use portolan_net::{
-    BodySink, Connection, Head, Method, NetError, Origin, Request, Resolved, Response, Scheme,
+    BodySink, Connection, Head, Method, NetError, Origin, Request, Resolved, Response,
 };
 use portolan_registry::{Rest, Turn};
 
@@ -159,7 +159,7 @@ impl Asker {
     ) -> Result<Asked, NetError> {
         let shared = Arc::clone(&self.shared);
         let origin = origin_of(url);
-        self.is_this_machine = origin.scheme == Scheme::File;
+        self.is_this_machine = origin.scheme.is_of_this_machine();
         let metered = match Metered::begin(&shared, self.access.bytes_per_s) {
             Ok(metered) => metered,
             Err(at_ms) => {
@@ -174,7 +174,7 @@ impl Asker {
         let resolved = match &kept {
             Some(_) => None,
             // Files are at no address.
-            None if origin.scheme == Scheme::File => Some(Arc::new(Resolved::elsewhere())),
+            None if origin.scheme.is_of_this_machine() => Some(Arc::new(Resolved::elsewhere())),
             None => match self.seat.resolve(shared.address_of(&origin)).await {
                 Ok(resolved) => Some(resolved),
                 Err(error) => {

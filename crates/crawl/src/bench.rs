@@ -14,7 +14,7 @@ use crate::error::CrawlError;
 use crate::links::{PageLinks, RawLinks};
 use crate::mapper::{self, NameDrop};
 use crate::metrics::thread_cpu_ns;
-use crate::scan::{HtmlFacts, HtmlScan};
+use crate::modules::{HtmlScan, Learned};
 use crate::scope::Scope;
 use crate::settings::Settings;
 
@@ -27,7 +27,7 @@ pub struct Extractor {
     names: NameDrop,
     scope: RwLock<Scope>,
     partitions: u16,
-    facts: HtmlFacts,
+    facts: Learned,
     links: PageLinks,
     /// Nobody resolves the names; they are only offered.
     _names: mpsc::Receiver<String>,
@@ -64,7 +64,7 @@ impl Extractor {
             names: NameDrop::new(names),
             scope: RwLock::new(assembly::scope(settings, seeds)?),
             partitions,
-            facts: HtmlFacts::default(),
+            facts: Learned::default(),
             links: PageLinks::none(None),
             _names,
         })

@@ -15,6 +15,7 @@ use crate::error::CrawlError;
 use crate::judging;
 use crate::machine::TooFewFiles;
 use crate::metrics::Progress;
+use crate::modules::{Extensions, FinishedPage, Module};
 use crate::outside::Outside;
 use crate::recovery::Recovered;
 use crate::report::{JudgedAgain, Report};
@@ -50,10 +51,14 @@ pub struct Plan {
     pub retry: Option<Retry>,
     /// Begin a new session: what is known and in scope is due again. If the beginning of one was cut off, that one goes on.
     pub new_session: bool,
+    /// Keep what is known fresh, at the rate of `settings.freshness`, until stopped.
+    pub keep_fresh: bool,
     /// Limits that hold for this run alone. They win over the settings, and are not remembered.
     pub this_run: RunLimits,
     /// Time, connections, addresses and chance, where they are not the machine's.
     pub outside: Outside,
+    /// What is added in Rust: see [`Plan::module`] and [`Plan::on_page`].
+    pub extensions: Extensions,
 }
 
 impl Plan {
@@ -72,10 +77,57 @@ impl Plan {
             seeds: seeds.into_iter().map(seed).collect(),
             settings,
             new_session: false,
+            keep_fresh: false,
             retry: None,
             this_run: RunLimits::default(),
             outside: Outside::default(),
+            extensions: Extensions::default(),
         }
+    }
+
+    /// The same with a module that reads documents of some media types. It holds for this run: a crawl that goes on needs it
+    /// in its plan again.
+    ///
+    /// ```
+    /// use portolan_crawl::{Document, Findings, Module, Plan, Settings};
+    ///
+    /// struct Words;
+    ///
+    /// impl Module for Words {
+    ///     fn name(&self) -> &str {
+    ///         "words"
+    ///     }
+    ///     fn types(&self) -> Vec<String> {
+    ///         vec!["text/plain".to_owned()]
+    ///     }
+    ///     fn read(&self, document: &Document<'_>, findings: &mut Findings<'_>) {
+    ///         findings.fact("count", document.text().split_whitespace().count());
+    ///     }
+    /// }
+    ///
+    /// let plan = Plan::new("crawl", ["https://example.org/"], Settings::default()).module(Words);
+    /// ```
+    #[must_use]
+    pub fn module(mut self, module: impl Module + 'static) -> Self {
+        self.extensions.modules.push(Arc::new(module));
+        self
+    }
+
+    /// The same with a hook that is called with each finished page: a document, a redirect or an error page. Pages that are
+    /// not kept and answers that will be asked for again are not shown. It runs on the thread that fetched the page and must
+    /// not wait; if it panics, the crawl stops and can go on later. A page may come again if the machine dies before its
+    /// visit is durable.
+    ///
+    /// ```
+    /// use portolan_crawl::{Plan, Settings};
+    ///
+    /// let plan = Plan::new("crawl", ["https://example.org/"], Settings::default())
+    ///     .on_page(|page| println!("{} {} {}", page.status(), page.url(), page.body().len()));
+    /// ```
+    #[must_use]
+    pub fn on_page(mut self, hook: impl Fn(&FinishedPage<'_>) + Send + Sync + 'static) -> Self {
+        self.extensions.hooks.push(Arc::new(hook));
+        self
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::commit::Finished;
 use crate::links::RawLinks;
-use crate::scan::{HtmlScan, link_kind};
+use crate::modules::{HtmlScan, link_kind};
 use crate::shared::Shared;
 use crate::worker::Worker;
 

@@ -3,8 +3,8 @@
 //! Layout, in the order of a URL's way: `crawl` (a crawl as its caller sees it) with `start` (its three steps), `directory` (what makes a
 //! directory a crawl) with `sealed` (files with checksums), `recovery` (what a start did), and `division` (who fetches what) with `claims`, `worker` (a thread with its partitions), `mapper` (names resolved ahead),
 //! `turn` (one host, a few URLs) with `asker` (the one way to ask), `address` and `body_watch`, `promise` and `pauses` (what outlives us), `robots` (settled before any page) with `neighbour` (what other hosts are owed), `page` (an answer becomes a
-//! visit) with `scan` and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
-//! `outages` (who is waited for), `retry` (what failed is asked for again).
+//! visit) with `modules` (who reads what) and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
+//! `outages` (who is waited for), `retry` (what failed is asked for again), `session` (all of it is), `keep` (what is worth most is, without end).
 //! Beside them: `scope` (may a link be crawled), `access` (what is sent along, and what is particular to hosts), `politeness` (how long a host rests), `gate`
 //! (addresses and hosts, shared by all workers), `network` (is it they or we?), `pools` (who may be at work, and who waits), `rate` (bytes a second), `parking` (idle
 //! connections), `machine` (how many of them), `budget` (when to stop),
@@ -46,15 +46,18 @@ mod directory;
 mod division;
 mod early;
 mod error;
+mod fresh;
 mod gate;
 mod generations;
 mod hand;
 mod hand_over;
 mod judging;
+mod keep;
 mod links;
 mod machine;
 mod mapper;
 mod metrics;
+mod modules;
 mod named;
 mod neighbour;
 mod network;
@@ -69,6 +72,7 @@ mod preview;
 mod promise;
 mod rate;
 mod recovery;
+mod refresh;
 pub mod report;
 mod retry;
 mod retry_after;
@@ -77,7 +81,6 @@ mod revisit;
 mod rig;
 mod robots;
 mod routes;
-mod scan;
 pub mod scope;
 mod sealed;
 mod secret;
@@ -85,6 +88,7 @@ mod session;
 pub mod settings;
 mod shared;
 mod start;
+mod stored;
 mod tables;
 mod turn;
 mod watch;
@@ -96,9 +100,12 @@ pub use check::{CheckedKind, Damaged, check, index_fault, surt};
 pub use crawl::{ARCHIVE_DIR, Crawl, Plan, Prepared, REGISTRY_DIR, RunLimits, Seed};
 pub use directory::snapshot;
 pub use error::CrawlError;
+pub use fresh::{Fresh, write_fresh};
+pub use keep::{Forecast, HostFreshness, NextFetch, Survey, leave_signals, survey};
 pub use machine::TooFewFiles;
 pub use machine::{memory_bytes, raise_open_files};
 pub use metrics::{Progress, peak_rss_bytes, process_cpu_seconds, thread_cpu_ns};
+pub use modules::{Document, Extensions, Findings, FinishedPage, Module, ModuleCounts, PageHook};
 pub use outside::Outside;
 pub use preview::{
     AnswerPreview, LinkPreview, NotAnswered, Preview, RobotsDecision, RobotsPreview, preview,

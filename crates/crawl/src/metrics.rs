@@ -67,6 +67,10 @@ pub(crate) struct Metrics {
     pub(crate) tables_read: AtomicU64,
     pub(crate) table_links: AtomicU64,
     pub(crate) tables_lied: AtomicU64,
+    /// Tables of volatile parts that were asked for; documents that they refreshed, and bytes saved by that.
+    pub(crate) parts_asked: AtomicU64,
+    pub(crate) parts_refreshed: AtomicU64,
+    pub(crate) parts_saved_bytes: AtomicU64,
     /// Links that left before their pages were there as a whole.
     pub(crate) early_links: AtomicU64,
     /// Requests that got no answer, or an error.
@@ -74,6 +78,8 @@ pub(crate) struct Metrics {
     pub(crate) duplicates: AtomicU64,
     /// URLs that had failed and were made due again.
     pub(crate) retried: AtomicU64,
+    /// URLs made due again to keep pages fresh, new ones among them.
+    pub(crate) refreshed: AtomicU64,
     /// URLs that were judged again because settings changed.
     pub(crate) judged: AtomicU64,
     /// Archived pages that were read again for that reason.

@@ -7,26 +7,26 @@ use std::sync::Arc;
 
 use encoding_rs::{Encoding, UTF_8};
 use memchr::memmem;
+use portolan_archive::Conversion;
 use portolan_archive::RecordBuilder;
 use portolan_content::{
-    CssScanner, Directives, DocumentKind, FeedLimits, Fingerprint, MimeType, SitemapLimits,
-    html::refresh_target, is_gzip, kind_of, parse_feed, parse_gopher_menu, parse_listing,
-    parse_sitemap, style_sheet_text,
+    Directives, DocumentKind, Fingerprint, MimeType, html::refresh_target, is_gzip, kind_of,
 };
 use portolan_model::{
     CanonicalUrl, Canonicalizer, DocId, LinkKind, Outcome, PartitionId, Reason, Visit,
 };
-use portolan_net::{Decoder, Response};
-use portolan_registry::{Due, UrlRecord};
+use portolan_net::{Decoder, Head, Response};
+use portolan_registry::{Due, LastCheck, UrlRecord};
 
 use crate::admission::{Admission, Page};
 use crate::answered::{Answered, VisitRecords};
 use crate::generations::Generations;
+use crate::keep::{Lastmods, Signal};
 use crate::links::{PageLinks, RawLinks};
 use crate::mapper::NameDrop;
 use crate::metrics::Stage;
+use crate::modules::{Document, FinishedPage, Learned, Modules, Reports, Shown};
 use crate::revisit::{Validators, is_same_payload, is_unchanged, not_modified, take_over};
-use crate::scan::{HtmlFacts, HtmlScan};
 use crate::settings::{HeadFirst, Settings};
 use crate::shared::Shared;
 
@@ -42,8 +42,9 @@ pub(crate) struct Workbench {
     admission: Admission,
     names: NameDrop,
     builder: RecordBuilder,
-    html: HtmlScan,
     heads: Generations<DocId, ()>,
+    /// What the sitemap that was read last says of when pages changed.
+    lastmods: Lastmods,
 }
 
 /// An answer on its way to becoming a visit.
@@ -61,11 +62,35 @@ pub(crate) struct Fetched<'a> {
     pub(crate) known_links: Vec<DocId>,
 }
 
+/// A document as it came, before it is read.
+struct Unread<'a> {
+    url: &'a CanonicalUrl,
+    found_as: LinkKind,
+    mime: Option<&'a MimeType>,
+    head: Option<&'a Head>,
+    body: &'a [u8],
+}
+
 /// What is logged and archived of an answer.
 pub(crate) struct Processed {
     pub(crate) visit: Visit,
     pub(crate) links: PageLinks,
     pub(crate) record: Option<VisitRecords>,
+}
+
+/// A document that is stored, with new parts.
+pub(crate) struct Refreshed {
+    /// With what is known of the document as it was.
+    pub(crate) visit: Visit,
+    pub(crate) saved_bytes: u64,
+    /// Where the links of the last check led.
+    pub(crate) known_links: Vec<DocId>,
+    pub(crate) mime: Option<MimeType>,
+    /// What the stored head asks of robots.
+    pub(crate) directives: Directives,
+    pub(crate) document: Vec<u8>,
+    /// What programs said of it.
+    pub(crate) reports: Reports,
 }
 
 impl Workbench {
@@ -75,14 +100,13 @@ impl Workbench {
         builder: RecordBuilder,
         names: NameDrop,
     ) -> Self {
-        let settings = &shared.settings;
         Self {
             raw: RawLinks::default(),
             admission: shared.admission(canonicalizer),
             names,
             builder,
-            html: HtmlScan::new(settings),
             heads: Generations::with_bound(HEADS_REMEMBERED),
+            lastmods: Lastmods::wanted(shared.keeper.is_some()),
         }
     }
 
@@ -119,6 +143,7 @@ impl Workbench {
         shared: &Arc<Shared>,
         fetched: &Fetched<'_>,
         response: Response,
+        reports: Reports,
     ) -> Processed {
         let last = fetched.due.last.as_deref();
         if let Some(last) = last
@@ -127,7 +152,7 @@ impl Workbench {
         {
             return not_modified(shared, fetched, response, last);
         }
-        let mut processed = self.process_whole(shared, fetched, response);
+        let mut processed = self.process_whole(shared, fetched, response, reports);
         let visit = &mut processed.visit;
         let same = last.is_some_and(|last| {
             let before = &last.visit;
@@ -141,6 +166,15 @@ impl Workbench {
         let before = last.map(|last| (last.at, &last.visit));
         visit.follow(shared.session, before, same);
         if same {
+            let facts_before = last.map(|last| &last.visit.facts);
+            if let Some(VisitRecords::Answer {
+                copy: Some(copy), ..
+            }) = &mut processed.record
+                && facts_before == Some(&visit.facts)
+            {
+                // They were stored then.
+                copy.texts.clear();
+            }
             processed.links = PageLinks::none(Some(fetched.due.doc));
         } else if !fetched.known_links.is_empty() {
             processed.links.leave_out(&fetched.known_links);
@@ -153,6 +187,7 @@ impl Workbench {
         shared: &Arc<Shared>,
         fetched: &Fetched<'_>,
         response: Response,
+        reports: Reports,
     ) -> Processed {
         let settings = &shared.settings;
         let status = response.status();
@@ -163,6 +198,7 @@ impl Workbench {
         let is_last = visit.attempt >= settings.limits.max_attempts;
         visit.outcome = outcome_of(status, is_last, is_last && fetched.host_was_well);
         let mut links = PageLinks::none(Some(fetched.due.doc));
+        let mut texts = Vec::new();
         if let Some(reason) = fetched.refused {
             visit.outcome = Outcome::Excluded(reason);
         }
@@ -181,7 +217,8 @@ impl Workbench {
         } else if (300..400).contains(&status) {
             links = self.redirect(shared, fetched, &response, &mut visit);
         } else if (200..300).contains(&status) {
-            links = self.document(shared, fetched, &response, mime.as_ref(), &mut visit);
+            let document = (&response, mime.as_ref(), reports);
+            (links, texts) = self.document(shared, fetched, document, &mut visit);
         }
         if matches!(visit.outcome, Outcome::Excluded(_)) {
             return Processed {
@@ -190,11 +227,12 @@ impl Workbench {
                 record: None,
             };
         }
+        show(shared, fetched.url, Shown::Answer(&response), &visit);
         // Outside of HTTP there is nothing to keep of an answer without a document.
         let is_kept = fetched.url.scheme().is_http() || status == 200;
         let record = is_kept.then(|| {
             shared.metrics.sampled(Stage::Record, || {
-                self.record(shared, fetched, response, &visit, &links)
+                self.record(shared, fetched, (response, texts), &visit, &links)
             })
         });
         Processed {
@@ -209,10 +247,9 @@ impl Workbench {
         &mut self,
         shared: &Arc<Shared>,
         fetched: &Fetched<'_>,
-        response: &Response,
-        mime: Option<&MimeType>,
+        (response, mime, reports): (&Response, Option<&MimeType>, Reports),
         visit: &mut Visit,
-    ) -> PageLinks {
+    ) -> (PageLinks, Vec<Conversion>) {
         let settings = &shared.settings;
         let metrics = &shared.metrics;
         let body = metrics.sampled(Stage::Decode, || {
@@ -225,8 +262,15 @@ impl Workbench {
                 directives |= Directives::from_header(value, &settings.identity.product);
             }
         }
-        let facts = metrics.sampled(Stage::Scan, || {
-            self.read(settings, (fetched.url, fetched.due.kind), mime, &body)
+        let unread = Unread {
+            url: fetched.url,
+            found_as: fetched.due.kind,
+            mime,
+            head: Some(&response.head),
+            body: &body,
+        };
+        let mut facts = metrics.sampled(Stage::Scan, || {
+            self.read(settings, &shared.modules, &unread, reports)
         });
         self.read_refresh(fetched.url, response);
         visit.links_left_out = self.raw.left_out();
@@ -239,6 +283,7 @@ impl Workbench {
             .unwrap_or_default();
         visit.title = shortened(&facts.title, MAX_FIELD_BYTES).to_owned();
         visit.simhash = facts.simhash;
+        visit.facts = facts.take_facts();
         let links = metrics.sampled(Stage::Links, || {
             let base = facts
                 .base
@@ -268,7 +313,14 @@ impl Workbench {
         } else if directives.noarchive {
             visit.outcome = Outcome::Excluded(Reason::NoArchive);
         }
-        links
+        (links, facts.texts)
+    }
+
+    /// What the sitemap that was processed last says of when pages changed.
+    pub(crate) fn take_lastmods(&mut self, shared: &Shared, base: &CanonicalUrl) -> Vec<Signal> {
+        let admission = &self.admission;
+        self.lastmods
+            .take(&shared.ids, |loc| admission.resolve(base, loc))
     }
 
     /// What is to be crawled of the links that were found on a page while it is still coming. `told`: what the links are
@@ -299,6 +351,61 @@ impl Workbench {
         links
     }
 
+    /// A visit of a document whose parts alone were fetched. It is read like one that came whole, if the parts are new.
+    pub(crate) fn refreshed(
+        &mut self,
+        shared: &Shared,
+        (due, url, partition): (&Due, &CanonicalUrl, PartitionId),
+        last: &LastCheck,
+        new: Refreshed,
+    ) -> Processed {
+        let mut visit = new.visit;
+        let same = visit.fingerprint == last.visit.fingerprint;
+        let mut links = PageLinks::none(Some(due.doc));
+        if !same {
+            let unread = Unread {
+                url,
+                found_as: due.kind,
+                mime: new.mime.as_ref(),
+                head: None,
+                body: &new.document,
+            };
+            let mut facts = self.read(&shared.settings, &shared.modules, &unread, new.reports);
+            visit.title = shortened(&facts.title, MAX_FIELD_BYTES).to_owned();
+            visit.simhash = facts.simhash;
+            visit.facts = facts.take_facts();
+            let base = facts
+                .base
+                .and_then(|href| self.admission.resolve(url, &href));
+            let directives = new.directives | facts.directives;
+            let page = Page {
+                base: base.as_ref().unwrap_or(url),
+                doc: due.doc,
+                host: url.host_id(&shared.ids),
+                partition,
+                kind: due.kind,
+                depth: due.depth,
+                score: due.score,
+                charset: facts.charset.unwrap_or(UTF_8),
+                nofollow: shared.settings.robots.meta && directives.nofollow,
+                hops: due.hops,
+            };
+            let (raw, names) = (&self.raw, &mut self.names);
+            links = self.admission.links(&shared.scope(), &page, raw, names);
+            visit.links = links.targets.len() as u32;
+            visit.links_left_out = self.raw.left_out();
+            links.leave_out(&new.known_links);
+        }
+        visit.follow(shared.session, Some((last.at, &last.visit)), same);
+        visit.history.saved_bytes = new.saved_bytes;
+        show(shared, url, Shown::Document(&new.document), &visit);
+        Processed {
+            visit,
+            links,
+            record: None,
+        }
+    }
+
     /// The links of a document that is archived, as if it had come now.
     pub(crate) fn links_of_archived(
         &mut self,
@@ -308,7 +415,15 @@ impl Workbench {
         body: &[u8],
     ) -> Option<PageLinks> {
         let url = CanonicalUrl::from_canonical(record.url.clone()).ok()?;
-        let facts = self.read(&shared.settings, (&url, record.kind), mime, body);
+        let unread = Unread {
+            url: &url,
+            found_as: record.kind,
+            mime,
+            head: None,
+            body,
+        };
+        let modules = &shared.modules;
+        let facts = self.read(&shared.settings, modules, &unread, Reports::default());
         directives |= facts.directives;
         let base = facts
             .base
@@ -341,77 +456,38 @@ impl Workbench {
         }
     }
 
-    /// Raw links by the parser that fits the document.
+    /// Raw links and facts by the modules that read such documents.
     fn read(
         &mut self,
         settings: &Settings,
-        (url, found_as): (&CanonicalUrl, LinkKind),
-        mime: Option<&MimeType>,
-        body: &[u8],
-    ) -> HtmlFacts {
-        let asked_as_sitemap = found_as == LinkKind::Sitemap;
+        modules: &Modules,
+        unread: &Unread<'_>,
+        reports: Reports,
+    ) -> Learned {
+        let asked_as_sitemap = unread.found_as == LinkKind::Sitemap;
         let inflated;
-        let (mime, body) = if asked_as_sitemap && is_gzip(body) {
+        let (mime, body) = if asked_as_sitemap && is_gzip(unread.body) {
             // sitemap.xml.gz is a gzip file, whatever the Content-Encoding; its Content-Type speaks of
             // the wrapping.
-            inflated = Decoder::decode_body("gzip", body, settings.http.max_decoded_bytes).0;
+            let most = settings.http.max_decoded_bytes;
+            inflated = Decoder::decode_body("gzip", unread.body, most).0;
             (None, &inflated[..])
         } else {
-            (mime, body)
+            (unread.mime, unread.body)
         };
         let kind = match kind_of(mime, body) {
             DocumentKind::PlainText if asked_as_sitemap => DocumentKind::Sitemap,
             kind => kind,
         };
-        let raw = &mut self.raw;
-        raw.clear(settings.content.max_links);
-        match kind {
-            DocumentKind::Html => return self.html.read(raw, url, mime, body),
-            DocumentKind::Sitemap if settings.robots.sitemaps => {
-                // As many as a sitemap may have, which is more than there are on any page.
-                raw.clear(SitemapLimits::default().max_entries);
-                // What is beyond that is read too, so that it can be counted.
-                let limits = SitemapLimits {
-                    max_entries: usize::MAX,
-                    ..SitemapLimits::default()
-                };
-                parse_sitemap(body, limits, &mut |entry| {
-                    let kind = if entry.is_index {
-                        LinkKind::Sitemap
-                    } else {
-                        LinkKind::SitemapPage
-                    };
-                    raw.push(entry.loc, kind, false);
-                });
-            }
-            DocumentKind::Css if settings.content.embeds => {
-                let charset = mime.and_then(|mime| mime.parameter("charset"));
-                let text = style_sheet_text(body, charset);
-                let mut css = CssScanner::new(settings.scope.max_url_bytes);
-                let mut each = |url: &[u8]| {
-                    raw.push(&String::from_utf8_lossy(url), LinkKind::Embed, false);
-                };
-                css.feed(text.as_bytes(), &mut each);
-                css.finish(&mut each);
-            }
-            DocumentKind::Feed if settings.content.feeds => {
-                let limits = FeedLimits {
-                    max_links: usize::MAX,
-                    ..FeedLimits::default()
-                };
-                parse_feed(body, url.as_str(), limits, &mut |link| {
-                    raw.push(link.href, LinkKind::Feed, false);
-                });
-            }
-            DocumentKind::Listing => parse_listing(body, &mut |href| {
-                raw.push(href, LinkKind::Anchor, false);
-            }),
-            DocumentKind::GopherMenu => parse_gopher_menu(body, &mut |href| {
-                raw.push(href, LinkKind::Anchor, false);
-            }),
-            _ => {}
-        }
-        HtmlFacts::default()
+        let document = Document {
+            url: unread.url,
+            mime,
+            kind,
+            head: unread.head,
+            body,
+        };
+        let (raw, lastmods) = (&mut self.raw, &mut self.lastmods);
+        modules.read(raw, lastmods, &document, reports)
     }
 
     fn redirect(
@@ -465,11 +541,12 @@ impl Workbench {
         &mut self,
         shared: &Shared,
         fetched: &Fetched<'_>,
-        response: Response,
+        (response, texts): (Response, Vec<Conversion>),
         visit: &Visit,
         links: &PageLinks,
     ) -> VisitRecords {
-        let (answered, body) = Answered::of(fetched.url, fetched.ip, response);
+        let (mut answered, body) = Answered::of(fetched.url, fetched.ip, response);
+        answered.texts = texts;
         let capture = answered.capture(fetched.url.as_str(), visit, Some(&body));
         let outlinks = links.iter().map(|link| (link.url, link.kind));
         let built = self.builder.build(&capture, outlinks);
@@ -509,6 +586,27 @@ impl Workbench {
         })
     }
 
+    /// The record of a table of volatile parts, which refers to the document by the id of its record.
+    pub(crate) fn record_parts(
+        &mut self,
+        (table, response, ip, at_ms): (&CanonicalUrl, Response, Option<IpAddr>, u64),
+        (id, document): (&str, &CanonicalUrl),
+    ) -> VisitRecords {
+        let visit = Visit {
+            status: response.status(),
+            fetch_ms: response.timings.total_ms,
+            truncated: response.truncated,
+            ..Visit::without_answer(at_ms, Outcome::Fetched)
+        };
+        let (answered, body) = Answered::of(table, ip, response);
+        let mut capture = answered.capture(table.as_str(), &visit, Some(&body));
+        capture.facts.refreshes = Some((id, document.as_str()));
+        VisitRecords::Answer {
+            built: self.builder.build(&capture, []),
+            copy: None,
+        }
+    }
+
     /// The sitemaps that a robots.txt names, by owner.
     pub(crate) fn sitemap_links(
         &mut self,
@@ -519,6 +617,40 @@ impl Workbench {
     ) -> PageLinks {
         self.admission
             .sitemaps(&shared.scope(), robots_url, ours, sitemaps)
+    }
+}
+
+/// What the programs say that read documents such as this.
+pub(crate) async fn ask_programs(
+    shared: &Shared,
+    fetched: &Fetched<'_>,
+    response: &Response,
+) -> Reports {
+    let is_document = (200..300).contains(&response.status()) && fetched.refused.is_none();
+    if !shared.modules.has_programs() || !is_document {
+        return Reports::default();
+    }
+    let mime = response
+        .header("content-type")
+        .and_then(MimeType::parse_header);
+    let body = decode_body(response, shared.settings.http.max_decoded_bytes);
+    let modules = &shared.modules;
+    modules.ask_programs(fetched.url, mime.as_ref(), body).await
+}
+
+/// Show what came to those who asked for it.
+pub(crate) fn show(shared: &Shared, url: &CanonicalUrl, shown: Shown<'_>, visit: &Visit) {
+    if !shared.modules.has_hooks() {
+        return;
+    }
+    let page = FinishedPage {
+        url: url.as_str(),
+        visit,
+        shown,
+        max_decoded_bytes: shared.settings.http.max_decoded_bytes,
+    };
+    if let Err(error) = shared.modules.show(&page) {
+        shared.fail(error);
     }
 }
 
@@ -592,7 +724,7 @@ fn looks_heavy(path: &str) -> bool {
 }
 
 /// At most `bytes` bytes of a text, cut between characters.
-fn shortened(text: &str, bytes: usize) -> &str {
+pub(crate) fn shortened(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
         return text;
     }

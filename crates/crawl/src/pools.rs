@@ -80,7 +80,7 @@ enum Place {
     Waiting(u64),
     /// A quick place was left while the DNS is asked, ...
     Resolving,
-    /// ... or while the archivist has no room for what was fetched, ...
+    /// ... or while the archivist has no room for what was fetched, or a program reads it, ...
     HandingOver,
     /// ... or while we read slowly, because a person limits bytes a second, ...
     Pacing,
@@ -331,8 +331,8 @@ impl Seat {
         answer
     }
 
-    /// Wait for the archivist, without a quick place unless as many others do: servers are asked meanwhile. A place is taken
-    /// again with the next request.
+    /// Wait for the archivist or for a program that reads a document, without a quick place unless as many others do: servers
+    /// are asked meanwhile. A place is taken again with the next request.
     pub(crate) async fn hand_over<T>(&self, done: impl Future<Output = T>) -> T {
         let pools = &self.pools;
         let done = self

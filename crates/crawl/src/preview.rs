@@ -21,7 +21,7 @@ use crate::crawl::Seed;
 use crate::error::CrawlError;
 use crate::mapper::{self, NameDrop};
 use crate::named::Named;
-use crate::page::{Fetched, Processed, Workbench};
+use crate::page::{Fetched, Processed, Workbench, ask_programs};
 use crate::robots::{FirstBytes, whole_lines};
 use crate::settings::Settings;
 use crate::shared::Shared;
@@ -113,6 +113,7 @@ pub fn preview(settings: Settings, url: &str, anyway: bool) -> Result<Preview, C
         named.name(&seeds, &mapping)?;
     }
     let shared = Shared::alone(settings, &seeds, &named, mapping, clock)?;
+    shared.modules.begin()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -122,6 +123,7 @@ pub fn preview(settings: Settings, url: &str, anyway: bool) -> Result<Preview, C
         canonicalizer,
     };
     let preview = runtime.block_on(looker.look(url, anyway));
+    looker.shared.modules.end();
     runtime.shutdown_background();
     preview
 }
@@ -148,9 +150,7 @@ impl Looker {
         tokio::time::sleep(Duration::from_millis(delay_ms)).await;
         let mut watch = BodyWatch::new(&self.shared, LinkKind::Seed);
         preview.answer = Some(match self.ask(url, &mut watch).await {
-            Ok((response, peer)) => {
-                Ok(self.process(url, response, peer, watch.refused, &robots)?)
-            }
+            Ok(answer) => Ok(self.process(url, answer, watch.refused, &robots).await?),
             Err(error) => Err(NotAnswered {
                 reason: error.reason(),
                 detail: error.to_string(),
@@ -242,11 +242,10 @@ impl Looker {
     }
 
     /// The way of every answer; its record is thrown away.
-    fn process(
+    async fn process(
         &self,
         url: &CanonicalUrl,
-        response: Response,
-        peer: Option<IpAddr>,
+        (response, peer): (Response, Option<IpAddr>),
         refused: Option<Reason>,
         robots: &Robots,
     ) -> Result<AnswerPreview, CrawlError> {
@@ -278,7 +277,8 @@ impl Looker {
         };
         let request_head = response.request_head.clone();
         let response_head = response.head.bytes().to_vec();
-        let Processed { visit, links, .. } = bench.process(shared, &fetched, response);
+        let reports = ask_programs(shared, &fetched, &response).await;
+        let Processed { visit, links, .. } = bench.process(shared, &fetched, response, reports);
         let links: Vec<LinkPreview> = links
             .iter()
             .map(|link| self.judged(url, robots, link.url, link.kind, link.verdict))

@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
+use crate::modules::ModuleCounts;
 pub use crate::outages::{Waiting, WaitingHost};
 use crate::recovery::Recovered;
 
@@ -59,6 +60,8 @@ pub struct Report {
     pub network_gone_seconds: f64,
     /// Of this run: URLs that failed before and were made due again.
     pub retried: u64,
+    /// Of this run: URLs that became due to keep pages fresh, and new ones that had their share of the rate.
+    pub refreshed: u64,
     /// Of this run: URLs that were judged again because settings or seeds changed, those that became due by that, and
     /// those that were taken out of the queue.
     pub judged: u64,
@@ -74,6 +77,11 @@ pub struct Report {
     pub tables_read: u64,
     pub table_links: u64,
     pub tables_lied: u64,
+    /// Of this run: tables of volatile parts (`.tvi`) that were asked for, documents that they refreshed, and bytes that fetching those documents
+    /// again would have taken more.
+    pub parts_asked: u64,
+    pub parts_refreshed: u64,
+    pub parts_saved_bytes: u64,
     /// Documents archived in this run.
     pub pages_this_run: u64,
     /// Requests sent in this run, robots.txt included.
@@ -86,6 +94,8 @@ pub struct Report {
     pub reasons: BTreeMap<String, u64>,
     /// CPU seconds of this run by stage.
     pub stages: BTreeMap<String, f64>,
+    /// Of this run: what modules did that were added, by name.
+    pub modules: BTreeMap<String, ModuleCounts>,
     /// What this run found and did before it went on.
     pub recovered: Recovered,
     /// Reasons in words, for people.
@@ -181,6 +191,15 @@ impl fmt::Display for Report {
                 counted(self.table_links, "link"),
             )?;
         }
+        if self.parts_asked > 0 {
+            writeln!(
+                f,
+                "  {} refreshed by their volatile parts alone ({} of parts asked for): {} less than to fetch them again.",
+                counted(self.parts_refreshed, "document"),
+                counted(self.parts_asked, "table"),
+                bytes(self.parts_saved_bytes),
+            )?;
+        }
         self.tell_outages(f)?;
         let files = counted(self.archive_files, "WARC file");
         writeln!(f, "  {files}, {} stored.", bytes(self.stored_bytes))?;
@@ -195,6 +214,7 @@ impl fmt::Display for Report {
             self.cpu_seconds,
             bytes(self.peak_rss_bytes),
         )?;
+        self.tell_modules(f)?;
         self.tell_waits(f)?;
         self.tell_stages(f)
     }
@@ -206,6 +226,10 @@ impl Report {
         if self.retried > 0 {
             let urls = counted(self.retried, "URL");
             writeln!(f, "  {urls} that had failed became due again in this run.")?;
+        }
+        if self.refreshed > 0 {
+            let urls = counted(self.refreshed, "URL");
+            writeln!(f, "  {urls} became due in this run to keep pages fresh.")?;
         }
         if self.network_outages > 0 {
             let gone = duration(self.network_gone_seconds);
@@ -231,6 +255,19 @@ impl Report {
                 "  Of those due, {urls} of {hosts} were given up; the next run asks again:"
             )?;
             self.given_up.tell(f)?;
+        }
+        Ok(())
+    }
+
+    /// What modules read, and how often they failed.
+    fn tell_modules(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, counts) in &self.modules {
+            let documents = counted(counts.documents, "document");
+            let failed = match counts.failed {
+                0 => String::new(),
+                failed => format!(", failed with {}", thousands(failed)),
+            };
+            writeln!(f, "  Module {name}: read {documents}{failed}.")?;
         }
         Ok(())
     }

@@ -7,7 +7,8 @@ use portolan_registry::LastCheck;
 
 use crate::answered::{Answered, VisitRecords};
 use crate::links::PageLinks;
-use crate::page::{Fetched, Processed, visit_of};
+use crate::modules::Shown;
+use crate::page::{Fetched, Processed, show, visit_of};
 use crate::shared::Shared;
 
 /// What a request is made conditional by: the server need not send what it has sent before.
@@ -21,7 +22,9 @@ impl Validators {
     /// `None` if the last check has none, or not the whole of what was there.
     pub(crate) fn of(last: &LastCheck) -> Option<Self> {
         let visit = &last.visit;
-        let is_whole = visit.truncated.is_none() && visit.archive.is_some();
+        // With new parts it is another document than the validators speak of.
+        let is_whole =
+            visit.truncated.is_none() && visit.archive.is_some() && !visit.is_refreshed();
         let has_content = visit.is_document() || visit.is_source();
         let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let validators = Self {
@@ -57,6 +60,7 @@ pub(crate) fn not_modified(
         }
     }
     visit.follow(shared.session, Some((last.at, before)), true);
+    show(shared, fetched.url, Shown::Answer(&response), &visit);
     let (answered, _) = Answered::of(fetched.url, fetched.ip, response);
     let since_ms = match before.is_not_modified() {
         true if before.history.changed_ms > 0 => before.history.changed_ms,
@@ -84,6 +88,7 @@ pub(crate) fn is_unchanged(
         .any(|name| response.header(name).is_some());
     is_same_payload(visit, before)
         && !says_more
+        && !shared.modules.has_others()
         && shared.settings.content.reserved_texts.is_empty()
 }
 
@@ -108,4 +113,5 @@ pub(crate) fn take_over(visit: &mut Visit, before: &Visit) {
     visit.simhash = before.simhash;
     visit.links = before.links;
     visit.links_left_out = before.links_left_out;
+    visit.facts.clone_from(&before.facts);
 }

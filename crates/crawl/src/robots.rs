@@ -101,7 +101,7 @@ impl Visitor {
             };
             let at_ms = self.shared.wall_ms();
             let _counted = self.worker.reading_robots();
-            let asked = if reading.next.host() == url.host() {
+            let asked = if reading.next.politeness_key() == url.politeness_key() {
                 self.ask(&reading.next, Method::Get, &mut FirstBytes::default(), None)
                     .await
             } else {

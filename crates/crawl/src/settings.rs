@@ -4,6 +4,7 @@
 mod access;
 mod check;
 mod file;
+mod module;
 mod nearest;
 
 use std::fmt;
@@ -12,6 +13,8 @@ use std::path::PathBuf;
 
 pub use access::{AccessSettings, HostSettings, SecretText};
 pub(crate) use access::{Entrance, is_secret, product_of, split_field};
+pub(crate) use module::is_name;
+pub use module::{ModuleOutput, ModuleSettings};
 
 pub use portolan_archive::{ArchiveSettings, Compression};
 use portolan_model::Order;
@@ -32,6 +35,8 @@ pub(crate) const MAX_PARTITIONS: u16 = 1024;
 pub struct Settings {
     /// Blocks in the order of the file, those of the command line first.
     pub host: Vec<HostSettings>,
+    /// Programs that read documents.
+    pub module: Vec<ModuleSettings>,
     pub identity: IdentitySettings,
     pub access: AccessSettings,
     pub limits: LimitSettings,
@@ -46,6 +51,7 @@ pub struct Settings {
     pub content: ContentSettings,
     pub archive: ArchiveSettings,
     pub frontier: FrontierSettings,
+    pub freshness: FreshnessSettings,
     pub partition: PartitionSettings,
     pub registry: RegistrySettings,
 }
@@ -108,6 +114,14 @@ pub struct OutageSettings {
     pub wait_ms: u64,
 }
 
+impl OutageSettings {
+    /// For a crawl without end: a host that fails rests for a growing time, and is asked again.
+    pub(crate) fn never_give_up(&mut self) {
+        const CENTURY_MS: u64 = 100 * 365 * 86_400_000;
+        (self.give_up_ms, self.unknown_host_give_up_ms) = (CENTURY_MS, CENTURY_MS);
+    }
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RobotsSettings {
@@ -126,12 +140,13 @@ pub struct ContentSettings {
     pub feeds: bool,
     pub early_links: bool,
     pub tol: TolUse,
+    pub tvi: TolUse,
     pub max_links: usize,
     pub reserved_texts: Vec<String>,
     pub simhash: bool,
 }
 
-/// When to read a document's table of links before the document.
+/// When to read a document's tables: of links before the document, of volatile parts instead of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TolUse {
@@ -148,6 +163,27 @@ pub struct FrontierSettings {
     /// What comes sooner.
     pub order: Order,
     pub ranks: String,
+}
+
+/// How known pages are kept fresh.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FreshnessSettings {
+    pub fetches_per_s: f64,
+    pub new_share: f64,
+    pub importance: Importance,
+    pub sources_every_s: u64,
+    pub first_guess_per_day: f64,
+    pub tick_ms: u32,
+    pub memory_mb: u64,
+}
+
+/// What makes a page worth more than another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Importance {
+    Rank,
+    Equal,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! What all threads of a crawl share: settings, the gate, the budget, counters, the resolver. Small,
 //! and touched once a request at most.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
@@ -19,7 +20,9 @@ use crate::division::Division;
 use crate::early::EARLY_PLACES;
 use crate::error::CrawlError;
 use crate::gate::Gate;
+use crate::keep::NoteBox;
 use crate::metrics::Metrics;
+use crate::modules::{Extensions, Modules};
 use crate::named::Named;
 use crate::neighbour::Neighbours;
 use crate::network::Network;
@@ -32,6 +35,8 @@ use crate::settings::Settings;
 
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
+    /// The crawl's directory.
+    pub(crate) dir: PathBuf,
     /// By what documents and hosts are known: the crawl's secret.
     pub(crate) ids: Identities,
     pub(crate) division: Arc<Division>,
@@ -39,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) scope: RwLock<Scope>,
     pub(crate) access: Access,
+    pub(crate) modules: Modules,
     pub(crate) politeness: Politeness,
     pub(crate) gate: Gate,
     pub(crate) network: Network,
@@ -81,6 +87,8 @@ pub(crate) struct Shared {
     pub(crate) judged_before: (u64, u64),
     /// When this run opened the registry; tells it from other runs.
     pub(crate) run_ms: u64,
+    /// Where the keeper hears what becomes of URLs, if pages are kept fresh.
+    pub(crate) keeper: Option<NoteBox>,
     pub(crate) failure: Mutex<Option<CrawlError>>,
 }
 
@@ -108,11 +116,13 @@ impl Shared {
         let (finished, _nobody) = mpsc::channel(1);
         let (politeness, outages) = (settings.politeness.clone(), settings.outages.clone());
         Ok(Self {
+            dir: PathBuf::new(),
             ids: Identities::PUBLIC,
             division: Arc::new(Division::by_hash(1)),
             ranker: assembly::ranker(&settings, None)?,
             scope: RwLock::new(assembly::scope(&settings, seeds)?),
             access: Access::new(&settings, clock.wall_ms())?,
+            modules: Modules::new(&settings, &Extensions::default())?,
             politeness: Politeness::new(politeness, outages, 0),
             gate: Gate::new(0),
             network: Network::default(),
@@ -139,6 +149,7 @@ impl Shared {
             session_begun_ms: 0,
             judged_before: (0, 0),
             run_ms: 0,
+            keeper: None,
             failure: Mutex::new(None),
             settings,
             clock,
@@ -179,6 +190,7 @@ impl Shared {
             Arc::clone(&self.ranker),
             self.ids,
         )
+        .putting_off(self.keeper.is_some())
     }
 
     /// By which pauses go.

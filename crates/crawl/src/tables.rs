@@ -45,10 +45,29 @@ pub(crate) struct TableMemory {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Site {
-    tables: SiteTables,
+pub(crate) struct Site {
+    pub(crate) tables: SiteTables,
     /// Tables that were not there, in a row.
     misses: u8,
+    tvi_misses: u8,
+}
+
+impl Site {
+    /// A table of volatile parts was asked for. `is_told`: the site says that it has such tables.
+    pub(crate) fn take_tvi(&mut self, status: u16, is_told: bool) {
+        match status {
+            200 => (self.tables.tvi, self.tvi_misses) = (Standing::Served, 0),
+            // A server that asks for a rest says nothing of its tables.
+            429 | 500.. => {}
+            _ => {
+                self.tvi_misses += 1;
+                let is_sure = is_told || self.tables.tvi == Standing::Served;
+                if !is_sure || self.tvi_misses >= MISSES {
+                    self.tables.tvi = Standing::Missing;
+                }
+            }
+        }
+    }
 }
 
 /// A document whose table was asked for.
@@ -84,7 +103,12 @@ impl TableMemory {
         self.awaited.len() < MOST_AWAITED
     }
 
-    fn expect(&mut self, doc: DocId, since_ms: u64, targets: Option<Vec<DocId>>) {
+    /// Was its table asked for, and has it not come yet?
+    pub(crate) fn is_awaited(&self, doc: DocId) -> bool {
+        self.awaited.contains_key(&doc)
+    }
+
+    pub(crate) fn expect(&mut self, doc: DocId, since_ms: u64, targets: Option<Vec<DocId>>) {
         let targets = targets.filter(|targets| self.targets + targets.len() <= MOST_TARGETS);
         let awaited = Awaited { since_ms, targets };
         self.targets += awaited.len();
@@ -194,19 +218,22 @@ impl Visitor {
         let mut memory = self.worker.tables.borrow_mut();
         let is_wanted = has_tables
             && rules.robots.allows(table.path_and_query())
-            && !memory.awaited.contains_key(&due.doc)
+            && !memory.is_awaited(due.doc)
             && memory.has_room(self.shared.now_ms());
         is_wanted.then_some(table)
     }
 
     /// What is known of the tables of `url`'s site.
-    fn site(&self, url: &CanonicalUrl) -> Site {
+    pub(crate) fn site(&self, url: &CanonicalUrl) -> Site {
         let mut memory = self.worker.tables.borrow_mut();
         if let Some(site) = memory.sites.get(url.origin()) {
             return *site;
         }
         let tables = known_tables(&self.turn.robots, url.origin());
-        let site = Site { tables, misses: 0 };
+        let site = Site {
+            tables,
+            ..Site::default()
+        };
         memory.sites.insert(url.origin().to_owned(), site);
         site
     }
@@ -317,7 +344,7 @@ impl Visitor {
     }
 
     /// What came of a table, with what it says of its site, durable together.
-    async fn note_site(
+    pub(crate) async fn note_site(
         &mut self,
         url: &CanonicalUrl,
         rules: &Rules,
@@ -353,7 +380,10 @@ impl Visitor {
                 *standing = Standing::Unknown;
             }
         }
-        let site = Site { tables, misses: 0 };
+        let site = Site {
+            tables,
+            ..Site::default()
+        };
         memory.sites.insert(origin.to_owned(), site);
         tables
     }
@@ -398,7 +428,7 @@ struct Lie {
 }
 
 impl Lie {
-    /// What a page is shown with is in no table, unless the page links to it, too.
+    /// What a page is shown with is in no table, unless the page links to it, too. Nor is what a user's module found.
     fn between(table: &[DocId], page: &PageLinks) -> Option<Self> {
         let table: HashSet<DocId> = table.iter().copied().collect();
         let all: HashSet<DocId> = page.targets.iter().copied().collect();
@@ -406,7 +436,9 @@ impl Lie {
             std::iter::once(&page.own).chain(page.forwards.iter().map(|(_, batch)| batch));
         let lacking = batches
             .flat_map(|batch| batch.iter().zip(batch.docs().unwrap_or_default()))
-            .filter(|(link, doc)| link.kind != LinkKind::Embed && !table.contains(doc))
+            .filter(|(link, doc)| {
+                !matches!(link.kind, LinkKind::Embed | LinkKind::Module) && !table.contains(doc)
+            })
             .count();
         let wrong = table.difference(&all).count();
         (wrong + lacking > 0).then_some(Self { wrong, lacking })
@@ -415,8 +447,12 @@ impl Lie {
 
 /// Lets no more come of a table than it may have.
 #[derive(Default)]
-struct UpTo {
+pub(crate) struct UpTo {
     bytes: usize,
+}
+
+impl UpTo {
+    pub(crate) const MOST_BYTES: usize = MAX_TABLE_BYTES;
 }
 
 impl BodySink for UpTo {
@@ -457,6 +493,7 @@ mod tests {
             (1, LinkKind::Anchor),
             (2, LinkKind::Frame),
             (3, LinkKind::Embed),
+            (4, LinkKind::Module),
         ]);
         let lie = |table: &[u64]| {
             let table: Vec<DocId> = table.iter().map(|&doc| DocId(doc)).collect();

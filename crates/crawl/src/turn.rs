@@ -17,10 +17,12 @@ use crate::body_watch::BodyWatch;
 use crate::budget::Claim;
 use crate::commit::Finished;
 use crate::early::Source;
+use crate::keep::{Note, Signal};
 use crate::links::PageLinks;
 use crate::metrics::Stage;
-use crate::page::{Fetched, Processed};
+use crate::page::{Fetched, Processed, ask_programs};
 use crate::pools::Seat;
+use crate::refresh::Refresh;
 use crate::revisit::Validators;
 use crate::robots::{RobotsStep, Rules};
 use crate::shared::Shared;
@@ -196,6 +198,16 @@ impl Visitor {
 
     /// Ask for the page and hand over what came of it. The claim is given back unless a document came.
     async fn fetch(&mut self, due: Due, url: &CanonicalUrl, rules: &Rules, claim: Claim) -> Next {
+        match self.refresh_parts(&due, url, rules).await {
+            Refresh::Whole => {}
+            Refresh::Later => return self.put_back(due),
+            Refresh::Done(processed) => {
+                claim.spend();
+                self.shared.metrics.add(&self.shared.metrics.settled, 1);
+                self.finish(due, *processed, Vec::new()).await;
+                return Next::Go;
+            }
+        }
         let at_ms = self.shared.wall_ms();
         self.asked += 1;
         let worker = Rc::clone(&self.worker);
@@ -255,12 +267,16 @@ impl Visitor {
                     host_was_well: self.asker.was_well,
                     known_links,
                 };
+                // Others are asked meanwhile.
+                let reports = ask_programs(&self.shared, &fetched, &answer.response);
+                let reports = self.asker.seat.hand_over(reports).await;
                 let begun = Instant::now();
-                let processed =
-                    self.worker
-                        .bench
-                        .borrow_mut()
-                        .process(&self.shared, &fetched, answer.response);
+                let processed = self.worker.bench.borrow_mut().process(
+                    &self.shared,
+                    &fetched,
+                    answer.response,
+                    reports,
+                );
                 self.shared.metrics.note_pause(begun.elapsed());
                 if !matches!(processed.visit.outcome, Outcome::Retry(_)) {
                     let metrics = &self.shared.metrics;
@@ -272,9 +288,10 @@ impl Visitor {
                 } else {
                     drop(claim);
                 }
+                let signals = self.signals(url);
                 self.compare_with_table((&due, url, rules), head, &processed)
                     .await;
-                self.finish(due.url, processed).await;
+                self.finish(due, processed, signals).await;
                 Next::Go
             }
             Ok(Asked::Later) => self.put_back(due),
@@ -286,7 +303,7 @@ impl Visitor {
     }
 
     /// Where the links of the last check led; not wanted of a page that is not modified.
-    fn known_links(&self, due: &Due, status: u16) -> Vec<DocId> {
+    pub(crate) fn known_links(&self, due: &Due, status: u16) -> Vec<DocId> {
         let Some(last) = due.last.as_deref().filter(|_| status != 304) else {
             return Vec::new();
         };
@@ -395,26 +412,40 @@ impl Visitor {
         visit.attempt = due.attempts.saturating_add(1);
         let last = due.last.as_deref().map(|last| (last.at, &last.visit));
         visit.follow(self.shared.session, last, false);
-        let links = PageLinks::none(Some(due.doc));
-        self.finish(
-            due.url,
-            Processed {
-                visit,
-                links,
-                record: None,
-            },
-        )
-        .await;
+        let processed = Processed {
+            visit,
+            links: PageLinks::none(Some(due.doc)),
+            record: None,
+        };
+        self.finish(due, processed, Vec::new()).await;
     }
 
-    async fn finish(&mut self, url: String, processed: Processed) {
+    /// What a sitemap says of other pages.
+    fn signals(&self, url: &CanonicalUrl) -> Vec<Signal> {
+        match self.shared.keeper {
+            Some(_) => self
+                .worker
+                .bench
+                .borrow_mut()
+                .take_lastmods(&self.shared, url),
+            None => Vec::new(),
+        }
+    }
+
+    async fn finish(&mut self, due: Due, processed: Processed, signals: Vec<Signal>) {
         let Processed {
             visit,
             links,
             record,
         } = processed;
+        let pulse = self.asker.pulse;
+        let note = self.shared.keeper.is_some().then(|| {
+            let at = (self.turn.host, self.partition);
+            let note = Note::of(&self.shared, at, &due, &visit, &links, signals);
+            note.with_pulse(&pulse)
+        });
         let entry = Entry::Visit {
-            url,
+            url: due.url,
             visit,
             pulse: self.asker.pulse,
             links: links.own,
@@ -422,6 +453,9 @@ impl Visitor {
             targets: links.targets,
         };
         self.hand_over(self.partition, entry, record).await;
+        if let (Some(keeper), Some(note)) = (&self.shared.keeper, note) {
+            keeper.leave(note).await;
+        }
     }
 
     pub(crate) async fn hand_over(

@@ -77,6 +77,7 @@ impl Watcher {
                 None => return Err(CrawlError::Internal("a worker died".to_owned())),
             }
         }
+        self.shared.modules.end();
         if let Some(failure) = self.shared.take_failure() {
             // What is on disk is consistent: the next start goes on from there.
             return Err(failure);
@@ -278,10 +279,14 @@ fn report(
         tables_read: metrics.tables_read.load(Ordering::Relaxed),
         table_links: metrics.table_links.load(Ordering::Relaxed),
         tables_lied: metrics.tables_lied.load(Ordering::Relaxed),
+        parts_asked: metrics.parts_asked.load(Ordering::Relaxed),
+        parts_refreshed: metrics.parts_refreshed.load(Ordering::Relaxed),
+        parts_saved_bytes: metrics.parts_saved_bytes.load(Ordering::Relaxed),
         early_links: metrics.early_links.load(Ordering::Relaxed),
         judged_due: stats.judged_due - shared.judged_before.0,
         judged_out: stats.judged_out - shared.judged_before.1,
         retried: metrics.retried.load(Ordering::Relaxed),
+        refreshed: metrics.refreshed.load(Ordering::Relaxed),
         seconds,
         cpu_seconds,
         peak_rss_bytes: peak_rss_bytes(),
@@ -301,6 +306,7 @@ fn report(
             .collect(),
         stages,
         recovered: Recovered::default(),
+        modules: shared.modules.counts(),
     }
 }
 

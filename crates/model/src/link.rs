@@ -25,10 +25,12 @@ pub enum LinkKind {
     SitemapPage = 12,
     /// Named in a page's table of links, which was fetched before the page.
     Tol = 13,
+    /// What a processing module of the user's found.
+    Module = 14,
 }
 
 impl LinkKind {
-    pub const ALL: [LinkKind; 14] = [
+    pub const ALL: [LinkKind; 15] = [
         LinkKind::Seed,
         LinkKind::Anchor,
         LinkKind::Area,
@@ -43,6 +45,7 @@ impl LinkKind {
         LinkKind::Embed,
         LinkKind::SitemapPage,
         LinkKind::Tol,
+        LinkKind::Module,
     ];
 
     pub fn from_u8(value: u8) -> Option<Self> {
@@ -75,6 +78,7 @@ impl LinkKind {
             LinkKind::Embed => "embed",
             LinkKind::SitemapPage => "sitemap-page",
             LinkKind::Tol => "tol",
+            LinkKind::Module => "module",
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Layout: `canonical` (the URL itself), `canonicalizer` (text to canonical URL), `direct` (the same
 //! for everyday links, without the general parser), `escape` (percent-encoding), `parameters`
-//! (tracking and session parameters), `scheme` (what can be crawled), `href` (prefilter), `surt` (key for CDXJ), `error`.
+//! (tracking and session parameters), `scheme` (what can be crawled, and who is left alone after a request), `href` (prefilter), `surt` (key for CDXJ), `error`.
 
 mod canonical;
 mod canonicalizer;
@@ -20,4 +20,4 @@ pub use canonicalizer::{Canonicalizer, MAX_URL_BYTES};
 pub use error::CanonicalUrlError;
 pub use href::is_crawlable_href;
 pub use parameters::CanonicalSettings;
-pub use scheme::Scheme;
+pub use scheme::{Scheme, host_of_key, keys_of_host, politeness_key};

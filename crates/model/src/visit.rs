@@ -75,9 +75,20 @@ pub struct History {
     /// Where the links that are on the page are in the link graph, plus one; 0 for none. The registry sets it
     /// for a visit that brings links; one that found the page unchanged says what the check before said.
     pub links_at: u64,
-    /// Bytes that were not sent because the page was not modified; 0 if it was sent.
+    /// Bytes that were not sent because the page was not modified, or because its volatile parts alone were asked for; 0
+    /// if it was sent.
     pub saved_bytes: u64,
+    /// How many of the checks told news: another text than the one before, where `changes` counts every other byte.
+    pub news: u32,
+    /// Time between checks at whose end there were no news, summed.
+    pub quiet_ms: u64,
+    /// Time between checks at whose end there were news, summed.
+    pub news_after_ms: u64,
 }
+
+/// Texts whose near-duplicate digests differ in at most this many of 64 bits are the same to a reader: a clock or an
+/// advertisement is another one.
+pub const SAME_TEXT_BITS: u32 = 3;
 
 impl Default for History {
     fn default() -> Self {
@@ -90,6 +101,9 @@ impl Default for History {
             before: 0,
             links_at: 0,
             saved_bytes: 0,
+            news: 0,
+            quiet_ms: 0,
+            news_after_ms: 0,
         }
     }
 }
@@ -147,6 +161,23 @@ pub struct Visit {
     pub is_sitemap: bool,
     pub archive: Option<ArchivePosition>,
     pub history: History,
+    /// What processing modules said of the document, in their order. A name stands once.
+    pub facts: Vec<Fact>,
+}
+
+/// What a processing module says of a document.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fact {
+    /// The module's name, a dot, and the fact's own: `pdf.pages`.
+    pub name: String,
+    pub value: String,
+}
+
+impl Fact {
+    /// About how many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        self.name.len() + self.value.len()
+    }
 }
 
 impl Visit {
@@ -176,6 +207,7 @@ impl Visit {
             is_sitemap: false,
             archive: None,
             history: History::default(),
+            facts: Vec::new(),
         }
     }
 
@@ -195,9 +227,15 @@ impl Visit {
         self.status == 304 && self.history.before != 0
     }
 
+    /// Were the page's volatile parts alone fetched? The rest of it was taken over from an earlier check, and so is where it is
+    /// archived.
+    pub fn is_refreshed(&self) -> bool {
+        self.status == 200 && self.history.before != 0 && self.history.saved_bytes > 0
+    }
+
     /// Bytes of the body that this visit received.
     pub fn received_body_bytes(&self) -> u64 {
-        if self.is_not_modified() {
+        if self.is_not_modified() || self.is_refreshed() {
             return 0;
         }
         self.body_bytes
@@ -240,6 +278,15 @@ impl Visit {
                 history.changes = history.changes.saturating_add(1);
                 history.changed_ms = self.at_ms;
             }
+            if let Some((_, before)) = before {
+                let between_ms = self.at_ms.saturating_sub(before.at_ms);
+                if is_change && !self.has_text_of(before) {
+                    history.news = history.news.saturating_add(1);
+                    history.news_after_ms = history.news_after_ms.saturating_add(between_ms);
+                } else {
+                    history.quiet_ms = history.quiet_ms.saturating_add(between_ms);
+                }
+            }
             history.gone_ms = match (self.is_gone(), history.gone_ms) {
                 (false, _) => 0,
                 (true, 0) => self.at_ms,
@@ -254,6 +301,15 @@ impl Visit {
             let whole = before.wire_bytes + before.history.saved_bytes;
             self.history.saved_bytes = whole.saturating_sub(self.wire_bytes);
         }
+    }
+
+    /// Would a reader take both for the same page? What has no text is never the same.
+    fn has_text_of(&self, other: &Visit) -> bool {
+        self.has_content()
+            && other.has_content()
+            && self.simhash != 0
+            && other.simhash != 0
+            && (self.simhash ^ other.simhash).count_ones() <= SAME_TEXT_BITS
     }
 
     /// Is this a document: a page or file that the crawl was after?
@@ -314,6 +370,26 @@ mod tests {
             assert_eq!(visit.is_document(), status != 404);
             last = Some(visit);
         }
+    }
+
+    #[test]
+    fn a_clock_on_a_page_is_a_change_and_no_news() {
+        let with_text = |at_ms: u64, simhash: u64, before: Option<(u64, &Visit)>| {
+            let mut visit = check(at_ms, 200);
+            visit.simhash = simhash;
+            visit.follow(1, before, false);
+            visit
+        };
+        let first = with_text(100, 0xffff, None);
+        let clock = with_text(150, 0xfffe, Some((1, &first)));
+        let news = with_text(250, 0x00fe, Some((2, &clock)));
+        let told = |visit: &Visit| {
+            let history = visit.history;
+            let counts = (history.changes, history.news);
+            (counts, history.quiet_ms, history.news_after_ms)
+        };
+        assert_eq!(told(&clock), ((1, 0), 50, 0));
+        assert_eq!(told(&news), ((2, 1), 50, 100));
     }
 
     #[test]

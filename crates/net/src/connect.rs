@@ -6,7 +6,7 @@ use crate::dial::Dialer;
 use crate::error::is_exhaustion;
 use crate::guard::Guard;
 use crate::http::{Connection, HttpSettings, Opened, Origin, Scheme, Stream};
-use crate::other::Other;
+use crate::other::{Other, Speaker};
 use crate::proxy::{Forward, Kind, Proxies, Proxy, Target};
 use crate::resolve::Resolved;
 use crate::tls::{BadCertificate, Certificate, SetupError, Tls};
@@ -101,9 +101,28 @@ impl Connector {
     ) -> Result<Connection, NetError> {
         let started = Instant::now();
         let deadline = started + Duration::from_millis(self.settings.connect_timeout_ms);
-        if !origin.scheme.is_http() {
-            return self.connect_other(origin, resolved, started).await;
+        match Speaker::of(origin.scheme) {
+            Speaker::Http => self.connect_http(origin, resolved, started, deadline).await,
+            Speaker::Over(speak) => {
+                let reached = self.reach_other(origin, resolved, deadline).await?;
+                let place = (origin.clone(), reached.peer);
+                let other = speak(reached.stream, reached.peer);
+                Ok(self.connection(other, place, started))
+            }
+            Speaker::Here(speak) => {
+                let other = speak(self.folders.clone());
+                Ok(self.connection(other, (origin.clone(), None), started))
+            }
         }
+    }
+
+    async fn connect_http(
+        &self,
+        origin: &Origin,
+        resolved: &Resolved,
+        started: Instant,
+        deadline: Instant,
+    ) -> Result<Connection, NetError> {
         let reached = if self.resolves_elsewhere(origin) {
             self.reach_by_name(origin, deadline).await?
         } else {
@@ -140,29 +159,28 @@ impl Connector {
     }
 
     /// To what speaks no HTTP. No proxy leads there: who wants one for it gets no connection past it.
-    async fn connect_other(
+    async fn reach_other(
         &self,
         origin: &Origin,
         resolved: &Resolved,
-        started: Instant,
-    ) -> Result<Connection, NetError> {
-        let settings = self.settings.clone();
-        if origin.scheme == Scheme::File {
-            let other = Other::files(self.folders.clone());
-            let place = (origin.clone(), None);
-            return Ok(Connection::other(other, place, settings, started));
-        }
+        deadline: Instant,
+    ) -> Result<Reached, NetError> {
         if self.proxies.of(origin).is_some() {
             return Err(NetError::Connect {
                 address: origin.to_string(),
                 detail: format!("no proxy leads to {} servers", origin.scheme),
             });
         }
-        let deadline = started + Duration::from_millis(self.settings.connect_timeout_ms);
-        let reached = self.reach(origin, resolved, deadline).await?;
-        let other = Other::over(origin.scheme, reached.stream, reached.peer);
-        let place = (origin.clone(), reached.peer);
-        Ok(Connection::other(other, place, settings, started))
+        self.reach(origin, resolved, deadline).await
+    }
+
+    fn connection(
+        &self,
+        other: Other,
+        place: (Origin, Option<SocketAddr>),
+        started: Instant,
+    ) -> Connection {
+        Connection::other(other, place, self.settings.clone(), started)
     }
 
     /// The first address that takes a connection. Each gets an equal share of the time that is left.

@@ -10,6 +10,7 @@ mod arguments;
 mod arguments_access;
 mod arguments_augment;
 mod arguments_bench;
+mod arguments_freshness;
 mod arguments_graph;
 mod arguments_simulate;
 mod commands;

@@ -15,7 +15,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("simweb", &[]),
     (
         "crawl",
-        &["model", "content", "net", "registry", "archive", "graph"],
+        &[
+            "model",
+            "content",
+            "net",
+            "registry",
+            "archive",
+            "graph",
+            "freshness",
+        ],
     ),
     ("simulate", &["model", "net", "registry", "crawl", "simweb"]),
     (

@@ -16,6 +16,7 @@ fn spec(told: Told) -> WebSpec {
         tol_share: 0.6,
         lying_share: 0.4,
         told,
+        ..TablesSpec::default()
     };
     spec
 }

@@ -237,7 +237,8 @@ fn read_journal(
                 Entry::Links { .. }
                 | Entry::Again { .. }
                 | Entry::Judged { .. }
-                | Entry::Session { .. } => {}
+                | Entry::Session { .. }
+                | Entry::Refresh { .. } => {}
             }
         }
     }

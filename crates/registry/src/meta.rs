@@ -10,7 +10,7 @@ use std::path::Path;
 
 const META: &str = "meta";
 /// Of all files; another one cannot be read.
-pub(crate) const FORMAT: u32 = 7;
+pub(crate) const FORMAT: u32 = 8;
 const META_HEAD: &str = "portolan registry ";
 const META_PARTITIONS: &str = ", partitions ";
 /// Follows: the mark of the secret that its documents and hosts are known by.

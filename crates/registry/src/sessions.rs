@@ -22,9 +22,11 @@ pub struct SessionStats {
     pub unchanged: u64,
     /// Of the unchanged, those whose servers said so and sent nothing.
     pub not_modified: u64,
+    /// Documents whose volatile parts alone were fetched.
+    pub refreshed: u64,
     /// URLs that were there at the last check, and are not there any longer.
     pub gone: u64,
-    /// Bytes that servers did not send, because nothing had changed.
+    /// Bytes that servers did not send, because nothing had changed, or because parts alone were asked for.
     pub saved_bytes: u64,
 }
 
@@ -51,6 +53,7 @@ impl SessionStats {
         let is_document = visit.is_document();
         self.pages += u64::from(is_document);
         self.not_modified += u64::from(is_document && visit.is_not_modified());
+        self.refreshed += u64::from(is_document && visit.is_refreshed());
         match visit.change() {
             Some(Change::Gone) => self.gone += 1,
             Some(Change::New) if is_document => self.new += 1,
@@ -94,7 +97,7 @@ impl SessionStats {
         Some(session)
     }
 
-    fn counts(&mut self) -> [&mut u64; 9] {
+    fn counts(&mut self) -> [&mut u64; 10] {
         [
             &mut self.requests,
             &mut self.wire_bytes,
@@ -103,6 +106,7 @@ impl SessionStats {
             &mut self.changed,
             &mut self.unchanged,
             &mut self.not_modified,
+            &mut self.refreshed,
             &mut self.gone,
             &mut self.saved_bytes,
         ]

@@ -13,10 +13,11 @@ use crate::replay::fold_commit;
 use crate::settings::Limits;
 use crate::state::{Reader, State, StateOpening};
 use crate::stats::Stats;
-use crate::texts::host_name;
+use portolan_model::url::{keys_of_host, politeness_key};
 use portolan_model::{DocId, HostId, Identities, LinkKind, PartitionId, Pulse, Reason, Visit};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
+use std::rc::Rc;
 
 /// A crawl that runs may replace files while they are being opened.
 const OPEN_ATTEMPTS: usize = 20;
@@ -97,6 +98,11 @@ impl Snapshot {
         &self.ids
     }
 
+    /// How many partitions it has.
+    pub fn partitions(&self) -> u16 {
+        self.states.len() as u16
+    }
+
     pub fn stats(&self) -> Stats {
         let mut sum = Stats::default();
         for state in &self.states {
@@ -107,13 +113,21 @@ impl Snapshot {
 
     /// All known URLs that the filter lets through, by partition and document.
     pub fn urls(&self, filter: UrlFilter) -> impl Iterator<Item = Result<UrlRecord>> + '_ {
-        let host = filter.host.map(|name| self.ids.host(&name));
+        // A host's name stands for its servers of all protocols.
+        let servers = filter.host.map(|name| -> Vec<HostId> {
+            keys_of_host(&name).map(|key| self.ids.host(&key)).collect()
+        });
+        let servers: Option<Rc<[HostId]>> = servers.map(Rc::from);
         self.states.iter().flat_map(move |state| {
+            let (may_be, are) = (servers.clone(), servers.clone());
             Records::new(state)
                 .filter(move |item| match item {
                     Ok((_, record)) => {
+                        let is_like = |host: &HostId| host_tag(host.0) == record.host_tag;
                         filter.state.is_none_or(|state| state == record.state)
-                            && host.is_none_or(|host| host_tag(host.0) == record.host_tag)
+                            && may_be
+                                .as_ref()
+                                .is_none_or(|hosts| hosts.iter().any(is_like))
                     }
                     Err(_) => true,
                 })
@@ -122,7 +136,7 @@ impl Snapshot {
                     describe(state, doc, record)
                 })
                 .filter(move |item| match item {
-                    Ok(url) => host.is_none_or(|host| host == url.host),
+                    Ok(url) => are.as_ref().is_none_or(|hosts| hosts.contains(&url.host)),
                     Err(_) => true,
                 })
         })
@@ -199,7 +213,7 @@ impl Snapshot {
                 continue;
             };
             let (url, _) = state.texts.read(record.text, doc.0)?;
-            let host = self.ids.host(host_name(&url)).0;
+            let host = self.ids.host(politeness_key(&url)).0;
             let queue = queue_of(state, host)?;
             let host = state.hosts.load(host)?;
             let pulse = host.and_then(|host| host.pulse).unwrap_or_default();
@@ -337,7 +351,7 @@ fn as_of_checkpoint(
 fn describe(state: &State, doc: u64, record: Record) -> Result<UrlRecord> {
     let (url, finding) = state.texts.read(record.text, doc)?;
     Ok(UrlRecord {
-        host: state.ids.host(host_name(&url)),
+        host: state.ids.host(politeness_key(&url)),
         url,
         doc: DocId(doc),
         state: record.state,

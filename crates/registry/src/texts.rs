@@ -223,41 +223,10 @@ fn parse(bytes: &[u8]) -> Option<(&str, Finding, usize)> {
     Some((url, finding, bytes.len() - reader.left()))
 }
 
-/// The host name in a canonical URL: no scheme, no port.
-pub(crate) fn host_name(url: &str) -> &str {
-    // Once a link: plain loops over bytes, as all delimiters are ASCII.
-    let bytes = url.as_bytes();
-    let start = if bytes.starts_with(b"https://") {
-        8
-    } else if bytes.starts_with(b"http://") {
-        7
-    } else {
-        let at = bytes.windows(3).position(|three| three == b"://");
-        at.map_or(0, |at| at + 3)
-    };
-    let rest = &bytes[start..];
-    let ends_authority = |byte: &u8| matches!(byte, b'/' | b'?' | b'#');
-    let length = if rest.first() == Some(&b'[') {
-        rest.iter().position(|&byte| byte == b']').map(|at| at + 1)
-    } else {
-        rest.iter()
-            .position(|byte| *byte == b':' || ends_authority(byte))
-    };
-    &url[start..start + length.unwrap_or(rest.len())]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::merger::Mergers;
-
-    #[test]
-    fn host_names_lose_scheme_port_and_path() {
-        assert_eq!(host_name("https://a.test/x?y:z"), "a.test");
-        assert_eq!(host_name("http://a.test:8080/"), "a.test");
-        assert_eq!(host_name("http://a.test?q"), "a.test");
-        assert_eq!(host_name("http://[::1]:80/x"), "[::1]");
-    }
 
     #[test]
     fn texts_say_where_they_were_found() {

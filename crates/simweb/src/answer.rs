@@ -2,6 +2,7 @@
 
 use crate::changes::Version;
 use crate::encoding::Coding;
+use crate::motion::Candour;
 use crate::oddity::Oddity;
 use crate::page::Scratch;
 use crate::plan::{Hop, Redirect, Role, Via};
@@ -103,6 +104,10 @@ impl Web {
                 let table = self.table(host, page);
                 answer.plain(200, "text/plain; charset=utf-8", table.as_bytes());
             }
+            Resource::Parts => {
+                let parts = self.parts(host);
+                answer.plain(200, "text/html; charset=utf-8", parts.as_bytes());
+            }
             Resource::Nothing => answer.plain(404, "text/html; charset=utf-8", NOT_FOUND),
         }
     }
@@ -147,11 +152,17 @@ impl Web {
         let mut scratch = std::mem::take(&mut answer.scratch);
         self.write_body(host, page, &mut scratch, &mut answer.body);
         version.write(&mut answer.body);
+        self.write_part(host, page, &mut answer.body);
+        self.write_news(host, page, version, &mut answer.body);
+        let is_fickle = self.write_fickle(host, page, &mut answer.body);
         answer.scratch = scratch;
         answer.oddity = self.oddity(host, page);
         self.write_type(host, page, answer);
         self.write_table_header(host, page, answer);
-        self.write_validators(host, page, version, request, answer);
+        // What differs in each answer has nothing to be known by.
+        if !is_fickle {
+            self.write_validators(host, page, version, request, answer);
+        }
         if answer.status == 200 {
             self.encode(host, page, request, answer);
             answer.body_ms = self.body_ms(host, page);
@@ -210,9 +221,17 @@ impl Web {
         request: &Request,
         answer: &mut Reply,
     ) {
-        if self.lacks_validators(host, page) {
+        if self.lacks_validators(host, page) || self.is_volatile(host, page) {
             return;
         }
+        let version = match self.candour(host) {
+            Candour::Honest => version,
+            Candour::Denies => Version::default(),
+            Candour::Boasts => Version {
+                number: self.motion_ms().unwrap_or(0) as u32,
+                ..version
+            },
+        };
         let tag = mix(self.spec.seed, u64::from(host), u64::from(page), 0x50)
             .wrapping_add(u64::from(version.number));
         answer.headers.extend_from_slice(b"ETag: \"");
@@ -343,7 +362,7 @@ impl Web {
         let sitemap = self.sitemap_paths(host).first().filter(|_| with_sitemap);
         let sitemap = sitemap.map(|path| self.origin(host) + path);
         let mut text = robots_text(plan, kind, &self.spec.product_token, sitemap.as_deref());
-        text.push_str(self.table_rule(host).unwrap_or_default());
+        text.push_str(&self.table_rules(host));
         text
     }
 }

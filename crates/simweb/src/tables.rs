@@ -1,4 +1,5 @@
-//! Tables of links beside pages (`.tol`), as some hosts keep them: right ones, and ones that lie. What is in them is read off the page itself.
+//! Tables beside pages, as some hosts keep them: of links (`.tol`), read off the page itself, right ones and ones that lie; and of volatile parts
+//! (`.tvi`).
 
 use crate::answer::Reply;
 use crate::plan::Role;
@@ -14,6 +15,10 @@ pub struct TablesSpec {
     pub tol_share: f64,
     /// Share of these hosts whose tables lack a link of the page, and name `/lie/…`, which the page does not.
     pub lying_share: f64,
+    /// Share of hosts whose plain pages have a volatile part, another one in each generation, and a table of it.
+    pub tvi_share: f64,
+    /// Share of these hosts whose tables name a part that the page does not have.
+    pub misfit_share: f64,
     /// How crawlers learn of the tables.
     pub told: Told,
 }
@@ -33,6 +38,7 @@ pub enum Told {
 
 /// What a page's URL has behind it in its table's.
 const TOL: &str = ".tol";
+const TVI: &str = ".tvi";
 /// What a URL that ends in a slash stands for.
 const INDEX: &str = "index.html";
 
@@ -60,25 +66,90 @@ impl Web {
         (is_plain && self.has_tables(host)).then(|| format!("{path}{index}{TOL}"))
     }
 
+    /// Does the host's pages have volatile parts, and tables of them?
+    pub fn has_parts(&self, host: u32) -> bool {
+        self.part_draw(host).chance(self.spec.tables.tvi_share)
+    }
+
+    /// Do these tables name what the pages do not have?
+    pub fn parts_misfit(&self, host: u32) -> bool {
+        let mut draw = self.part_draw(host);
+        draw.chance(self.spec.tables.tvi_share) && draw.chance(self.spec.tables.misfit_share)
+    }
+
+    fn part_draw(&self, host: u32) -> Draw {
+        Draw::at(self.spec.seed, u64::from(host), 0, 0x71)
+    }
+
+    pub(crate) fn is_volatile(&self, host: u32, page: u32) -> bool {
+        self.plan(host, page).role == Role::Html && self.has_parts(host)
+    }
+
+    /// The volatile part of every page, as of now.
+    fn part(&self) -> String {
+        let generation = self.generation();
+        format!("<span id=\"Vol1\" class=\"volatile\">as of {generation}</span>")
+    }
+
+    pub(crate) fn write_part(&self, host: u32, page: u32, body: &mut Vec<u8>) {
+        if self.is_volatile(host, page) {
+            body.extend_from_slice(format!("<p>{}</p>\n", self.part()).as_bytes());
+        }
+    }
+
+    /// The table of volatile parts.
+    pub(crate) fn parts(&self, host: u32) -> String {
+        let mut table = format!("<!-- tvi 1 -->\n{}\n", self.part());
+        if self.parts_misfit(host) {
+            table.push_str("<span id=\"Vol9\">elsewhere</span>\n");
+        }
+        table
+    }
+
+    /// The path of a page's table of volatile parts, if it has one.
+    fn parts_path(&self, host: u32, page: u32) -> Option<String> {
+        let path = self.path(host, page);
+        let index = if path.ends_with('/') { INDEX } else { "" };
+        let has_one = self.is_volatile(host, page) && !path.contains('?');
+        has_one.then(|| format!("{path}{index}{TVI}"))
+    }
+
     pub(crate) fn table_at(&self, host: u32, target: &str) -> Option<Resource> {
-        let path = target.strip_suffix(TOL)?;
+        let path = target.strip_suffix(TOL).or(target.strip_suffix(TVI))?;
         let page = self
             .page_at(host, path)
             .or_else(|| self.page_at(host, path.strip_suffix(INDEX)?))?;
-        (self.table_path(host, page)?.as_str() == target).then_some(Resource::Table(page))
+        if self.table_path(host, page).as_deref() == Some(target) {
+            return Some(Resource::Table(page));
+        }
+        (self.parts_path(host, page).as_deref() == Some(target)).then_some(Resource::Parts)
     }
 
-    /// Robots.txt's line about them.
-    pub(crate) fn table_rule(&self, host: u32) -> Option<&'static str> {
-        let is_told = self.spec.tables.told == Told::Robots && self.has_tables(host);
-        is_told.then_some("\nTOL: /\n")
+    /// Robots.txt's lines about them.
+    pub(crate) fn table_rules(&self, host: u32) -> String {
+        let mut lines = String::new();
+        if self.spec.tables.told == Told::Robots {
+            for (has_them, line) in [
+                (self.has_tables(host), "\nTOL: /\n"),
+                (self.has_parts(host), "\nTVI: /\n"),
+            ] {
+                lines.push_str(if has_them { line } else { "" });
+            }
+        }
+        lines
     }
 
     pub(crate) fn write_table_header(&self, host: u32, page: u32, answer: &mut Reply) {
-        if self.spec.tables.told == Told::Header
-            && let Some(path) = self.table_path(host, page)
-        {
-            answer.header("Link", &format!("<{path}>; rel=\"tol\""));
+        if self.spec.tables.told != Told::Header {
+            return;
+        }
+        for (path, relation) in [
+            (self.table_path(host, page), "tol"),
+            (self.parts_path(host, page), "tvi"),
+        ] {
+            if let Some(path) = path {
+                answer.header("Link", &format!("<{path}>; rel=\"{relation}\""));
+            }
         }
     }
 

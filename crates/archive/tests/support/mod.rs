@@ -28,6 +28,7 @@ pub fn capture<'a>(url: &'a str, surt: &'a str, head: &'a [u8], body: &'a [u8]) 
         resource_type: None,
         identified_type: None,
         truncated: None,
+        conversions: &[],
         facts: PageFacts {
             fetch_ms: 12,
             depth: 1,
@@ -35,7 +36,9 @@ pub fn capture<'a>(url: &'a str, surt: &'a str, head: &'a [u8], body: &'a [u8]) 
             charset: "utf-8",
             title: "A title",
             simhash: 0x1234,
+            refreshes: None,
             oddities: &["bare-lf"],
+            said: &[],
         },
     }
 }

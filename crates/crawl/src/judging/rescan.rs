@@ -6,9 +6,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use portolan_archive::{Cat, Message, warc_path};
-use portolan_content::{Directives, MimeType};
 use portolan_model::{LinkBatch, LinkKind, PartitionId, Visit};
-use portolan_net::Decoder;
 use portolan_registry::{Snapshot, UrlFilter, UrlState};
 
 use super::{Hand, Judged};
@@ -16,6 +14,7 @@ use crate::error::CrawlError;
 use crate::links::PageLinks;
 use crate::page::Workbench;
 use crate::settings::Settings;
+use crate::stored::Stored;
 
 /// What archived pages are to be read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,13 +23,6 @@ pub(super) struct Rescan {
     feeds: bool,
     /// Pages with more links than were taken of a page.
     left_out: bool,
-}
-
-/// An answer, as it is archived.
-struct Archived {
-    mime: Option<MimeType>,
-    directives: Directives,
-    body: Vec<u8>,
 }
 
 impl Rescan {
@@ -134,7 +126,7 @@ impl<'s> Files<'s> {
     }
 
     /// The answer of a visit; of a copy, the one that it is a copy of. `None` if it is not there to be read.
-    fn read(&mut self, snapshot: &Snapshot, visit: &Visit) -> Result<Option<Archived>, CrawlError> {
+    fn read(&mut self, snapshot: &Snapshot, visit: &Visit) -> Result<Option<Stored>, CrawlError> {
         let original = match visit.duplicate_of {
             None => None,
             Some(doc) => match snapshot.find(doc)? {
@@ -152,7 +144,7 @@ impl<'s> Files<'s> {
         let Some(message) = Message::open(&path, Cat::Offset(position.offset))? else {
             return Ok(None);
         };
-        self.payload(message).map(Some)
+        Stored::read(message, self.settings).map(Some)
     }
 
     fn path(&mut self, number: u32) -> Result<Option<PathBuf>, CrawlError> {
@@ -162,32 +154,5 @@ impl<'s> Files<'s> {
         let path = warc_path(self.dir, &self.settings.archive.file_prefix(), number)?;
         self.known.insert(number, path.clone());
         Ok(path)
-    }
-
-    fn payload(&self, message: Message) -> Result<Archived, CrawlError> {
-        let mime = message.values("content-type");
-        let mime = mime.first().and_then(|value| MimeType::parse_header(value));
-        let mut directives = Directives::default();
-        for value in message.values("x-robots-tag") {
-            directives |= Directives::from_header(&value, &self.settings.identity.product);
-        }
-        let values = message.values("content-encoding");
-        let names = values.iter().map(|value| String::from_utf8_lossy(value));
-        let mut encodings: Vec<String> = names.map(String::from).collect();
-        encodings.extend(message.transfer_encodings());
-        let most = self.settings.http.max_body_bytes as usize;
-        let mut bytes = Vec::new();
-        message.read_payload(true, &mut |piece| {
-            let room = most.saturating_sub(bytes.len());
-            bytes.extend_from_slice(&piece[..piece.len().min(room)]);
-            Ok(())
-        })?;
-        let most = self.settings.http.max_decoded_bytes;
-        let body = Decoder::decode_body(&encodings.join(","), &bytes, most).0;
-        Ok(Archived {
-            mime,
-            directives,
-            body: body.into_owned(),
-        })
     }
 }

@@ -17,6 +17,7 @@ use crate::division::Chosen;
 use crate::error::CrawlError;
 use crate::machine::{self, Bounds};
 use crate::metrics::process_cpu_seconds;
+use crate::modules::Modules;
 use crate::scope::Scope;
 
 /// A plan without mistakes, and the parts that were made to find out.
@@ -35,6 +36,7 @@ pub(crate) struct Checked {
     /// With this run's seeds as its roots.
     pub(super) scope: Scope,
     pub(super) access: Access,
+    pub(super) modules: Modules,
     /// Names are resolved by a proxy, and not here.
     pub(super) proxy_resolves: bool,
     /// Knows no named hosts yet.
@@ -64,6 +66,7 @@ impl Checked {
         )?;
         let scope = assembly::scope(settings, &seeds)?;
         let access = Access::new(settings, clock.wall_ms())?;
+        let modules = Modules::new(settings, &plan.extensions)?;
         let proxy_resolves = assembly::proxies(settings)?.is_resolving();
         check_ports(settings, &seeds)?;
         let mut connector = assembly::connector(settings)?;
@@ -92,6 +95,7 @@ impl Checked {
             mapping,
             scope,
             access,
+            modules,
             proxy_resolves,
             connector,
             archive,

@@ -110,9 +110,17 @@ impl CanonicalUrl {
         ids.doc(&self.text)
     }
 
-    /// Which host it is on in the crawl with these identities.
+    /// By what its server is left alone after a request: see [`politeness_key`](super::politeness_key).
+    pub fn politeness_key(&self) -> &str {
+        match self.scheme().is_http() {
+            true => self.host(),
+            false => &self.text[..self.host_end as usize],
+        }
+    }
+
+    /// Which server it is on in the crawl with these identities, by its politeness key.
     pub fn host_id(&self, ids: &Identities) -> HostId {
-        ids.host(self.host())
+        ids.host(self.politeness_key())
     }
 
     /// The part of the host name that somebody registered, by the public suffix list. An IP

@@ -20,6 +20,42 @@ const LISTING: &str = "text/ftp-dir-listing";
 /// The media type of a Gopher menu.
 const MENU: &str = "application/gopher-menu";
 
+/// How a protocol's servers are reached, and who speaks it there.
+#[derive(Clone, Copy)]
+pub(crate) enum Speaker {
+    /// Over a connection, with TLS where the scheme says so; HTTP has a folder of its own.
+    Http,
+    /// Over a connection to the server.
+    Over(fn(Stream, Option<SocketAddr>) -> Other),
+    /// On this machine, below these folders.
+    Here(fn(Arc<[PathBuf]>) -> Other),
+}
+
+/// Who speaks which scheme. A new protocol is a row here, one in `portolan_model`'s table, and its module.
+const SPEAKERS: [(Scheme, Speaker); 5] = [
+    (Scheme::Http, Speaker::Http),
+    (Scheme::Https, Speaker::Http),
+    (
+        Scheme::Ftp,
+        Speaker::Over(|stream, peer| Other::Ftp(ftp::Ftp::new(stream, peer))),
+    ),
+    (
+        Scheme::Gopher,
+        Speaker::Over(|stream, _| Other::Gopher(gopher::Gopher::new(stream))),
+    ),
+    (
+        Scheme::File,
+        Speaker::Here(|folders| Other::Files(file::Files::new(folders))),
+    ),
+];
+
+impl Speaker {
+    pub(crate) fn of(scheme: Scheme) -> Self {
+        SPEAKERS[scheme as usize].1
+    }
+}
+
+/// A connection that speaks no HTTP.
 pub(crate) enum Other {
     Ftp(ftp::Ftp),
     Gopher(gopher::Gopher),
@@ -27,17 +63,6 @@ pub(crate) enum Other {
 }
 
 impl Other {
-    pub(crate) fn over(scheme: Scheme, stream: Stream, peer: Option<SocketAddr>) -> Self {
-        match scheme {
-            Scheme::Ftp => Other::Ftp(ftp::Ftp::new(stream, peer)),
-            _ => Other::Gopher(gopher::Gopher::new(stream)),
-        }
-    }
-
-    pub(crate) fn files(folders: Arc<[PathBuf]>) -> Self {
-        Other::Files(file::Files::new(folders))
-    }
-
     pub(crate) async fn fetch(
         &mut self,
         settings: &HttpSettings,
@@ -93,4 +118,19 @@ fn type_of_name(path: &str) -> Option<&'static str> {
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case(extension));
     found.map(|(_, media_type)| *media_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_schemes() {
+        for (place, (scheme, speaker)) in SPEAKERS.iter().enumerate() {
+            assert_eq!(*scheme as usize, place);
+            assert_eq!(scheme.is_http(), matches!(speaker, Speaker::Http));
+            let is_here = matches!(speaker, Speaker::Here(_));
+            assert_eq!(scheme.is_of_this_machine(), is_here);
+        }
+    }
 }

@@ -171,6 +171,7 @@ fn capture(page: &Page, at_ms: u64) -> Capture<'_> {
         resource_type: None,
         identified_type: None,
         truncated: None,
+        conversions: &[],
         facts: PageFacts {
             fetch_ms: 1,
             depth: 3,
@@ -178,7 +179,9 @@ fn capture(page: &Page, at_ms: u64) -> Capture<'_> {
             charset: page.charset,
             title: &page.title,
             simhash: page.simhash,
+            refreshes: None,
             oddities: &[],
+            said: &[],
         },
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use portolan_crawl::report::{bytes, thousands};
 use portolan_crawl::scope::ScopeKind;
 use portolan_crawl::settings::Compression;
-use portolan_crawl::{Outside, Plan, Report, RunLimits, Seed, Settings};
+use portolan_crawl::{Extensions, Outside, Plan, Report, RunLimits, Seed, Settings};
 use portolan_simweb::Verdict;
 use serde_json::{Value, json};
 
@@ -111,8 +111,10 @@ fn measure(
         settings,
         this_run: RunLimits::default(),
         outside: Outside::default(),
+        extensions: Extensions::default(),
         retry: None,
         new_session: false,
+        keep_fresh: false,
     };
     let report = crawl::drive(plan, Display::new(arguments.json))?;
     Ok((report, server.verdict()?))

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use portolan_crawl::report::{bytes, thousands};
 use portolan_crawl::scope::ScopeKind;
-use portolan_crawl::{Crawl, Outside, Plan, Report, RunLimits, Seed, Settings, StoppedBy};
+use portolan_crawl::{
+    Crawl, Extensions, Outside, Plan, Report, RunLimits, Seed, Settings, StoppedBy,
+};
 use portolan_simweb::{Figures, WebSpec};
 use serde_json::{Value, json};
 
@@ -137,8 +139,10 @@ fn crawl(
         settings,
         this_run: RunLimits::default(),
         outside: Outside::default(),
+        extensions: Extensions::default(),
         retry: None,
         new_session: false,
+        keep_fresh: false,
     };
     let crawl = Crawl::start(plan)?;
     let begun = Instant::now();

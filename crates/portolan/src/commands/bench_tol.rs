@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use portolan_crawl::report::thousands;
 use portolan_crawl::scope::ScopeKind;
 use portolan_crawl::settings::TolUse;
-use portolan_crawl::{Outside, Plan, Report, RunLimits, Seed, Settings};
+use portolan_crawl::{Extensions, Outside, Plan, Report, RunLimits, Seed, Settings};
 use portolan_simweb::Verdict;
 use serde_json::{Value, json};
 
@@ -131,8 +131,10 @@ fn measure(
         settings,
         this_run: RunLimits::default(),
         outside: Outside::default(),
+        extensions: Extensions::default(),
         retry: None,
         new_session: false,
+        keep_fresh: false,
     };
     let report = crawl::drive(plan, Display::new(arguments.json))?;
     if report.pages == 0 {

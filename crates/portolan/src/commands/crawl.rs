@@ -10,7 +10,9 @@ use std::time::Duration;
 use portolan_crawl::report::{counted, thousands};
 use portolan_crawl::scope::ScopeKind;
 use portolan_crawl::settings::TolUse;
-use portolan_crawl::{Crawl, Outside, Plan, Report, Retry, RunLimits, Seed, Settings, StoppedBy};
+use portolan_crawl::{
+    Crawl, Extensions, Outside, Plan, Report, Retry, RunLimits, Seed, Settings, StoppedBy,
+};
 use portolan_model::url::Scheme;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
@@ -172,6 +174,12 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
             dir.display()
         )));
     }
+    if arguments.keep_fresh && !resumed {
+        return Err(Failure::usage(format!(
+            "--keep-fresh: {0} holds no crawl, so there is nothing to keep fresh; 'portolan crawl --out {0} URL' makes one first",
+            dir.display()
+        )));
+    }
     if seeds.is_empty() && !resumed {
         return Err(Failure::usage(if dir.exists() {
             format!(
@@ -199,8 +207,10 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
             time_limit_s: arguments.time_limit.map(|limit| limit.as_secs_f64()),
         },
         outside: Outside::default(),
+        extensions: Extensions::default(),
         retry,
         new_session: arguments.new_session,
+        keep_fresh: arguments.keep_fresh,
     })
 }
 
@@ -274,13 +284,13 @@ fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
         settings.content.embeds = true;
         settings.scope.embeds_off_scope = true;
     }
-    if let Some(tol) = arguments.tol {
-        settings.content.tol = match tol {
-            TolArgument::Never => TolUse::Never,
-            TolArgument::Told => TolUse::Told,
-            TolArgument::Probe => TolUse::Probe,
-        };
-    }
+    let wanted = |when| match when {
+        TolArgument::Never => TolUse::Never,
+        TolArgument::Told => TolUse::Told,
+        TolArgument::Probe => TolUse::Probe,
+    };
+    settings.content.tol = arguments.tol.map_or(settings.content.tol, wanted);
+    settings.content.tvi = arguments.tvi.map_or(settings.content.tvi, wanted);
     if let Some(depth) = arguments.max_depth {
         settings.scope.max_link_depth = Some(depth);
     }
@@ -297,6 +307,10 @@ fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
     }
     if let Some(threads) = arguments.threads {
         settings.limits.threads = threads;
+    }
+    let a_day = arguments.per_day.map(|fetches| fetches as f64 / 86_400.0);
+    if let Some(rate) = arguments.rate.or(a_day) {
+        settings.freshness.fetches_per_s = rate;
     }
     add(&mut settings.dns.resolve, &arguments.resolve);
     if let Some(agent) = &arguments.user_agent {

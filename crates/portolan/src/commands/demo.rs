@@ -9,7 +9,7 @@ use std::sync::Arc;
 use portolan_archive::verify;
 use portolan_crawl::report::thousands;
 use portolan_crawl::scope::ScopeKind;
-use portolan_crawl::{Crawl, Outside, Plan, Report, RunLimits, Seed, Settings};
+use portolan_crawl::{Crawl, Extensions, Outside, Plan, Report, RunLimits, Seed, Settings};
 use portolan_simweb::{Server, TruthQuery, Web, WebSpec, Witness};
 
 use super::{crawl, inspect, warc};
@@ -66,8 +66,10 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
             settings,
             this_run: RunLimits::default(),
             outside: Outside::default(),
+            extensions: Extensions::default(),
             retry: None,
             new_session: false,
+            keep_fresh: false,
         },
         Display::new(false),
     )?;

@@ -54,6 +54,7 @@ fn refuse_what_is_for_crawls(crawl: &CrawlArguments) -> Result<(), Failure> {
         (crawl.wait.is_some(), "--wait"),
         (crawl.retry_failed.is_some(), "--retry-failed"),
         (crawl.new_session, "--new-session"),
+        (crawl.keep_fresh, "--keep-fresh"),
         (crawl.connections.is_some(), "--connections"),
         (crawl.quiet, "--quiet"),
     ] {
@@ -143,6 +144,9 @@ fn tell_answer(out: &mut impl Write, answer: &AnswerPreview) -> std::io::Result<
     )?;
     if !visit.title.is_empty() {
         writeln!(out, "  Title: {}", field(&visit.title))?;
+    }
+    for fact in &visit.facts {
+        writeln!(out, "  {}: {}", field(&fact.name), field(&fact.value))?;
     }
     writeln!(out, "  {}", sentence(answer))?;
     if visit.links_left_out > 0 {
@@ -262,6 +266,6 @@ fn answer_json(answer: &AnswerPreview) -> Value {
         "status": visit.status, "mime": visit.mime, "charset": visit.charset, "title": visit.title,
         "wire_bytes": visit.wire_bytes, "body_bytes": visit.body_bytes,
         "truncated": visit.truncated.map(|t| t.name()), "redirects_to": answer.redirects_to,
-        "links_left_out": visit.links_left_out, "links": links,
+        "links_left_out": visit.links_left_out, "links": links, "facts": inspect::facts(visit),
     })
 }

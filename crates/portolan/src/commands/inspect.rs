@@ -1,8 +1,10 @@
 //! What the commands that look into a crawl directory share: opening it and reading it.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
+use portolan_model::Visit;
 use portolan_registry::{Snapshot, UrlRecord, UrlState};
 
 use crate::failure::Failure;
@@ -25,6 +27,14 @@ pub(crate) fn state_name(record: &UrlRecord) -> &'static str {
         UrlState::Failed => "failed",
         UrlState::Excluded => "excluded",
     }
+}
+
+/// What modules said of a document, by name.
+pub(crate) fn facts(visit: &Visit) -> BTreeMap<&str, &str> {
+    let facts = visit.facts.iter();
+    facts
+        .map(|fact| (fact.name.as_str(), fact.value.as_str()))
+        .collect()
 }
 
 pub(crate) fn write_json(out: &mut impl Write, value: &serde_json::Value) -> io::Result<()> {

@@ -17,8 +17,17 @@ pub(crate) fn run(arguments: &SessionsArguments) -> Result<ExitCode, Failure> {
     if !arguments.json {
         writeln!(
             out,
-            "{:>7}  {:<20}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}",
-            "session", "begun", "pages", "new", "changed", "unchanged", "gone", "received", "saved"
+            "{:>7}  {:<20}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}",
+            "session",
+            "begun",
+            "pages",
+            "new",
+            "changed",
+            "unchanged",
+            "refreshed",
+            "gone",
+            "received",
+            "saved"
         )?;
     }
     for session in &sessions {
@@ -33,6 +42,7 @@ pub(crate) fn run(arguments: &SessionsArguments) -> Result<ExitCode, Failure> {
                 "changed": session.changed,
                 "unchanged": session.unchanged,
                 "not_modified": session.not_modified,
+                "refreshed": session.refreshed,
                 "gone": session.gone,
                 "wire_bytes": session.wire_bytes,
                 "saved_bytes": session.saved_bytes,
@@ -42,7 +52,7 @@ pub(crate) fn run(arguments: &SessionsArguments) -> Result<ExitCode, Failure> {
         }
         writeln!(
             out,
-            "{:>7}  {:<20}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}",
+            "{:>7}  {:<20}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}",
             session.number,
             match session.begun_ms {
                 0 => String::new(),
@@ -52,6 +62,7 @@ pub(crate) fn run(arguments: &SessionsArguments) -> Result<ExitCode, Failure> {
             thousands(session.new),
             thousands(session.changed),
             thousands(session.unchanged),
+            thousands(session.refreshed),
             thousands(session.gone),
             bytes(session.wire_bytes),
             bytes(session.saved_bytes),

@@ -9,7 +9,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use super::url_row::{COLUMNS, Cell, Kind, UrlRow};
+use super::url_row::{COLUMNS, Cell, Kind, UrlRow, facts_text};
 use crate::output::field;
 
 /// Rows that are held in memory before they are written as one group of a Parquet file.
@@ -70,13 +70,16 @@ fn csv_cell(cell: &Cell<'_>) -> String {
         Cell::Nothing => String::new(),
         Cell::Number(number) => number.to_string(),
         Cell::Flag(flag) => flag.to_string(),
-        Cell::Text(text) => {
-            let text = field(text).to_string();
-            match text.contains([',', '"']) {
-                true => format!("\"{}\"", text.replace('"', "\"\"")),
-                false => text,
-            }
-        }
+        Cell::Text(text) => quoted(text),
+        Cell::Facts(facts) => quoted(&facts_text(facts)),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let text = field(text).to_string();
+    match text.contains([',', '"']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
     }
 }
 
@@ -162,6 +165,7 @@ fn write_column<'a, W: Write + Send>(
         Kind::Text => {
             let texts = column.filter_map(|cell| match cell {
                 Cell::Text(text) => Some(ByteArray::from(*text)),
+                Cell::Facts(facts) => Some(ByteArray::from(facts_text(facts).into_bytes())),
                 _ => None,
             });
             let texts: Vec<ByteArray> = texts.collect();

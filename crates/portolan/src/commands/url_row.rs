@@ -1,5 +1,7 @@
 //! What `portolan urls` tells of a URL, and its columns in the order in which every format has them.
 
+use std::collections::BTreeMap;
+
 use portolan_model::Visit;
 use portolan_registry::UrlRecord;
 use serde::{Deserialize, Serialize};
@@ -32,12 +34,16 @@ pub(crate) struct UrlRow {
     pub(crate) changes: Option<u32>,
     pub(crate) changed_ms: Option<u64>,
     pub(crate) gone_ms: Option<u64>,
+    /// What modules said, by `MODULE.NAME`.
+    pub(crate) facts: Option<BTreeMap<String, String>>,
 }
 
 /// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell<'a> {
     Text(&'a str),
+    /// A JSON object, as text where there are no objects.
+    Facts(&'a BTreeMap<String, String>),
     Number(u64),
     Flag(bool),
     Nothing,
@@ -52,7 +58,7 @@ pub(crate) enum Kind {
 }
 
 /// Name, kind and whether there may be nothing.
-pub(crate) const COLUMNS: [(&str, Kind, bool); 21] = [
+pub(crate) const COLUMNS: [(&str, Kind, bool); 22] = [
     ("url", Kind::Text, false),
     ("state", Kind::Text, false),
     ("reason", Kind::Text, true),
@@ -74,7 +80,13 @@ pub(crate) const COLUMNS: [(&str, Kind, bool); 21] = [
     ("changes", Kind::Number, true),
     ("changed_ms", Kind::Number, true),
     ("gone_ms", Kind::Number, true),
+    ("facts", Kind::Text, true),
 ];
+
+/// Facts where a text is wanted.
+pub(crate) fn facts_text(facts: &BTreeMap<String, String>) -> String {
+    serde_json::json!(facts).to_string()
+}
 
 impl UrlRow {
     pub(crate) fn of(record: UrlRecord, visit: Option<Visit>) -> Self {
@@ -102,6 +114,9 @@ impl UrlRow {
             row.changes = Some(history.changes);
             row.changed_ms = Some(history.changed_ms).filter(|&ms| ms > 0);
             row.gone_ms = Some(history.gone_ms).filter(|&ms| ms > 0);
+            let facts = visit.facts.into_iter();
+            let facts: BTreeMap<_, _> = facts.map(|fact| (fact.name, fact.value)).collect();
+            row.facts = Some(facts).filter(|facts| !facts.is_empty());
             row.mime = text(visit.mime);
             row.title = text(visit.title);
             row.charset = text(visit.charset);
@@ -139,6 +154,7 @@ impl UrlRow {
             number(self.changes),
             number(self.changed_ms),
             number(self.gone_ms),
+            self.facts.as_ref().map_or(Cell::Nothing, Cell::Facts),
         ]
     }
 }
@@ -154,6 +170,7 @@ mod tests {
             url: "http://a.test/".to_owned(),
             status: Some(200),
             duplicate: Some(true),
+            facts: Some([("pdf.pages".to_owned(), "3".to_owned())].into()),
             ..UrlRow::default()
         };
         let json = serde_json::to_value(&row).expect("JSON");
@@ -162,6 +179,7 @@ mod tests {
         for ((name, kind, optional), cell) in COLUMNS.iter().zip(row.cells()) {
             let (value, fits) = match cell {
                 Cell::Text(text) => (text.into(), *kind == Kind::Text),
+                Cell::Facts(facts) => (serde_json::json!(facts), *kind == Kind::Text),
                 Cell::Number(number) => (number.into(), *kind == Kind::Number),
                 Cell::Flag(flag) => (flag.into(), *kind == Kind::Flag),
                 Cell::Nothing => (serde_json::Value::Null, *optional),

@@ -9,14 +9,16 @@ use portolan_archive::{
     verify_for_index,
 };
 use portolan_crawl::report::thousands;
-use portolan_crawl::{ARCHIVE_DIR, Crawl, CrawlError, index_fault, surt, write_payload};
+use portolan_crawl::{
+    ARCHIVE_DIR, Crawl, CrawlError, Fresh, index_fault, surt, write_fresh, write_payload,
+};
 use portolan_model::Canonicalizer;
 use serde_json::json;
 
 use super::inspect;
 use crate::arguments::WarcCommand;
 use crate::failure::Failure;
-use crate::output::{Lines, field};
+use crate::output::{Lines, field, noteln};
 
 pub(crate) fn run(command: WarcCommand) -> Result<ExitCode, Failure> {
     match command {
@@ -27,8 +29,12 @@ pub(crate) fn run(command: WarcCommand) -> Result<ExitCode, Failure> {
             url,
             payload,
             raw,
+            fresh,
             offset,
         } => {
+            if let Some(url) = url.as_deref().filter(|_| fresh) {
+                return print_fresh(&path, url);
+            }
             let part = match (raw, payload) {
                 (true, _) => Shown::Raw,
                 (false, true) => Shown::Payload,
@@ -202,6 +208,31 @@ fn print_response(path: &Path, url: &str, part: Shown) -> Result<ExitCode, Failu
         }
         _ => typed,
     }
+}
+
+/// The newest document at a URL with the parts that were fetched since.
+fn print_fresh(path: &Path, url: &str) -> Result<ExitCode, Failure> {
+    let canonicalizer = match Crawl::exists(path) {
+        true => Crawl::canonicalizer(path)?,
+        false => Canonicalizer::default(),
+    };
+    let url = canonicalizer
+        .parse_seed(url)
+        .map_err(|e| Failure::usage(format!("'{url}': {e}")))?;
+    let mut out = Lines::of_bytes();
+    let fresh = write_fresh(&files(&[path.to_owned()])?, &url, &mut out)?;
+    out.flush()?;
+    match fresh {
+        Fresh::Absent => {
+            let (path, url) = (path.display(), url.as_str());
+            return Err(Failure::failed(format!("{path} has no document at {url}")));
+        }
+        Fresh::Misfit => noteln!(
+            "portolan: the newest table of volatile parts does not fit; this is the document as it is stored"
+        ),
+        Fresh::Refreshed(_) | Fresh::AsStored => {}
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// As it is in the file; only a terminal gets it in plain characters.

@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
         .find(url.doc_id(snapshot.ids()))
         .map_err(Failure::failed)?;
     let Some(record) = record else {
-        return unknown(&snapshot, arguments, url.as_str(), url.host());
+        return unknown(&snapshot, arguments, url.as_str(), url.politeness_key());
     };
     let visit = snapshot.visit(&record).map_err(Failure::failed)?;
     let found_on = match record.from {
@@ -115,10 +115,10 @@ fn unknown(
     snapshot: &Snapshot,
     arguments: &WhyArguments,
     url: &str,
-    host: &str,
+    politeness_key: &str,
 ) -> Result<ExitCode, Failure> {
     let hosts = snapshot.hosts().map_err(Failure::failed)?;
-    let host_known = hosts.iter().any(|(_, state)| state.name == host);
+    let host_known = hosts.iter().any(|(_, state)| state.name == politeness_key);
     let mut out = inspect::lines();
     if arguments.json {
         inspect::write_json(
@@ -260,6 +260,8 @@ impl Story {
             "found_early": self.early.is_some(),
             "found_on_cut": self.early.as_ref().map(|came| matches!(came, Came::Cut(_))),
             "site_tol": standing(self.tables.tol),
+            "site_tvi": standing(self.tables.tvi),
+            "refreshed": visit.map(Visit::is_refreshed),
             "back_links": self.record.count,
             "depth": self.record.depth,
             "attempts": self.record.attempts,
@@ -274,6 +276,7 @@ impl Story {
             "mime": visit.map(|v| v.mime.as_str()),
             "charset": visit.map(|v| v.charset.as_str()),
             "title": visit.map(|v| v.title.as_str()),
+            "facts": visit.map(inspect::facts),
             "body_bytes": visit.map(|v| v.body_bytes),
             "fetch_ms": visit.map(|v| v.fetch_ms),
             "links": visit.map(|v| v.links),
@@ -386,11 +389,21 @@ impl Story {
                 .truncated
                 .map_or(String::new(), |t| format!(", truncated ({})", t.name())),
         )?;
+        if visit.is_refreshed() {
+            writeln!(
+                out,
+                "  Then its volatile parts alone were fetched (.tvi), which took {} less. 'portolan warc cat --fresh' shows it.",
+                bytes(visit.history.saved_bytes)
+            )?;
+        }
         if let Some(target) = &self.redirects_to {
             writeln!(out, "  It redirects to {}.", field(target))?;
         }
         if !visit.title.is_empty() {
             writeln!(out, "  Title: {}", field(&visit.title))?;
+        }
+        for fact in &visit.facts {
+            writeln!(out, "  {}: {}", field(&fact.name), field(&fact.value))?;
         }
         if visit.links_left_out > 0 {
             writeln!(

@@ -5,6 +5,7 @@ use super::{Ran, portolan, run};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
@@ -64,6 +65,10 @@ impl Small {
     }
 
     pub fn ran(&self, arguments: &[&str]) -> Ran {
+        run(&mut self.command(arguments)).succeeded()
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = portolan();
         command
             .arg("crawl")
@@ -71,9 +76,14 @@ impl Small {
             .arg("--out")
             .arg(self.out())
             .arg("--resolve")
-            .arg(format!("*.test={}", self.server.addr))
+            .arg(self.resolve())
             .args(["--delay", "0s", "--json"]);
-        run(&mut command).succeeded()
+        command
+    }
+
+    /// Every host is here.
+    pub fn resolve(&self) -> String {
+        format!("*.test={}", self.server.addr)
     }
 
     pub fn config(&self, settings: &str) -> String {
@@ -82,10 +92,16 @@ impl Small {
         path.display().to_string()
     }
 
-    /// What was asked for since the last look, robots.txt left out. Nothing may be asked for twice.
-    pub fn asked(&self) -> BTreeSet<String> {
+    /// What was asked for since the last look, in order, robots.txt left out.
+    pub fn asked_in_order(&self) -> Vec<String> {
         let mut asked = std::mem::take(&mut *self.asked.lock().expect("no panic"));
         asked.retain(|url| !url.ends_with("/robots.txt"));
+        asked
+    }
+
+    /// The same as a set. Nothing may be asked for twice.
+    pub fn asked(&self) -> BTreeSet<String> {
+        let asked = self.asked_in_order();
         let distinct: BTreeSet<String> = asked.iter().cloned().collect();
         assert_eq!(distinct.len(), asked.len(), "twice: {asked:?}");
         distinct

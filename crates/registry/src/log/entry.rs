@@ -59,6 +59,9 @@ pub enum Entry {
         begun_ms: u64,
         urls: Vec<Renewed>,
     },
+    /// The copies of these URLs have grown old: they are due again in the session that runs. So are URLs that only waited
+    /// for their share of the rate. A URL that is due, is unknown or is kept out by settings is left as it is.
+    Refresh { docs: Vec<DocId> },
 }
 
 /// A URL that is due again in a new session.
@@ -105,6 +108,7 @@ const HOST: u8 = 3;
 const AGAIN: u8 = 4;
 const JUDGED: u8 = 5;
 const SESSION: u8 = 6;
+const REFRESH: u8 = 7;
 
 /// What an entry without links has.
 static NO_LINKS: std::sync::LazyLock<LinkBatch> = std::sync::LazyLock::new(LinkBatch::default);
@@ -117,7 +121,7 @@ impl Entry {
             | Entry::Visit { links, .. }
             | Entry::Host { links, .. }
             | Entry::Judged { links } => links,
-            Entry::Again { .. } | Entry::Session { .. } => &NO_LINKS,
+            Entry::Again { .. } | Entry::Session { .. } | Entry::Refresh { .. } => &NO_LINKS,
         }
     }
 
@@ -130,7 +134,8 @@ impl Entry {
             Entry::Links { .. }
             | Entry::Again { .. }
             | Entry::Judged { .. }
-            | Entry::Session { .. } => Vec::new(),
+            | Entry::Session { .. }
+            | Entry::Refresh { .. } => Vec::new(),
         }
     }
 
@@ -140,10 +145,14 @@ impl Entry {
             Entry::Links { links, .. } | Entry::Judged { links } => 32 + links.bytes(),
             Entry::Visit {
                 url,
+                visit,
                 links,
                 targets,
                 ..
-            } => 200 + url.len() + links.bytes() + 8 * targets.len(),
+            } => {
+                let facts: usize = visit.facts.iter().map(|fact| 8 + fact.bytes()).sum();
+                200 + url.len() + facts + links.bytes() + 8 * targets.len()
+            }
             Entry::Host {
                 host,
                 robots,
@@ -160,6 +169,7 @@ impl Entry {
                     .map(|renewed| 8 + renewed.url.len())
                     .sum::<usize>()
             }
+            Entry::Refresh { docs } => 8 + 8 * docs.len(),
         };
         bytes as u64
     }
@@ -171,7 +181,8 @@ impl Entry {
             Entry::Links { .. }
             | Entry::Again { .. }
             | Entry::Judged { .. }
-            | Entry::Session { .. } => &[],
+            | Entry::Session { .. }
+            | Entry::Refresh { .. } => &[],
         };
         let forwards = forwards.iter().map(|(_, links)| links.ram_bytes());
         let docs = self.links().ram_bytes() - self.links().bytes();
@@ -205,10 +216,7 @@ impl Entry {
                 put_pulse(out, pulse);
                 put_batch(out, links);
                 put_forwards(out, forwards);
-                put_varint(out, targets.len() as u64);
-                for target in targets {
-                    put_u64(out, target.0);
-                }
+                put_docs(out, targets);
             }
             Entry::Host {
                 host,
@@ -257,6 +265,10 @@ impl Entry {
                     put_bytes(out, renewed.url.as_bytes());
                 }
             }
+            Entry::Refresh { docs } => {
+                out.push(REFRESH);
+                put_docs(out, docs);
+            }
         }
     }
 
@@ -278,12 +290,7 @@ impl Entry {
                 pulse: read_pulse(reader)?,
                 links: read_batch(reader)?,
                 forwards: read_forwards(reader)?,
-                targets: {
-                    let count: usize = reader.narrow()?;
-                    (0..count)
-                        .map(|_| reader.u64().map(DocId))
-                        .collect::<Option<_>>()?
-                },
+                targets: read_docs(reader)?,
             },
             HOST => Entry::Host {
                 host: reader.string()?,
@@ -325,10 +332,25 @@ impl Entry {
                         .collect::<Option<_>>()?
                 },
             },
+            REFRESH => Entry::Refresh {
+                docs: read_docs(reader)?,
+            },
             _ => return None,
         };
         reader.is_empty().then_some(entry)
     }
+}
+
+fn put_docs(out: &mut Vec<u8>, docs: &[DocId]) {
+    put_varint(out, docs.len() as u64);
+    for doc in docs {
+        put_u64(out, doc.0);
+    }
+}
+
+fn read_docs(reader: &mut Reader<'_>) -> Option<Vec<DocId>> {
+    let count: usize = reader.narrow()?;
+    (0..count).map(|_| reader.u64().map(DocId)).collect()
 }
 
 fn put_origin(out: &mut Vec<u8>, origin: &Origin) {

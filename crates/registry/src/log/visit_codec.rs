@@ -1,12 +1,15 @@
 //! The bytes of a visit, in the log and in the partition's record of visits.
 
 use crate::wire::{Reader, put_bytes, put_u64, put_varint};
-use portolan_model::{ArchivePosition, DocId, History, Outcome, Reason, Truncation, Visit};
+use portolan_model::{ArchivePosition, DocId, Fact, History, Outcome, Reason, Truncation, Visit};
 
 const FETCHED: u8 = 0;
 const RETRY: u8 = 1;
 const FAILED: u8 = 2;
 const EXCLUDED: u8 = 3;
+
+/// In the byte of the truncation: facts follow at the end. All other flags are taken.
+const HAS_FACTS: u8 = 0x80;
 
 /// `links_at` is written instead of the one in the visit's history.
 pub(crate) fn put_visit(out: &mut Vec<u8>, visit: &Visit, links_at: u64) {
@@ -28,7 +31,8 @@ pub(crate) fn put_visit(out: &mut Vec<u8>, visit: &Visit, links_at: u64) {
     put_varint(out, u64::from(visit.fetch_ms));
     put_varint(out, visit.wire_bytes);
     put_varint(out, visit.body_bytes);
-    out.push(visit.truncated.map_or(0, |t| t as u8));
+    let has_facts = if visit.facts.is_empty() { 0 } else { HAS_FACTS };
+    out.push(visit.truncated.map_or(0, |t| t as u8) | has_facts);
     for text in [
         &visit.mime,
         &visit.charset,
@@ -70,6 +74,26 @@ pub(crate) fn put_visit(out: &mut Vec<u8>, visit: &Visit, links_at: u64) {
     if history != History::default() {
         put_history(out, &history);
     }
+    if !visit.facts.is_empty() {
+        put_varint(out, visit.facts.len() as u64);
+        for fact in &visit.facts {
+            put_bytes(out, fact.name.as_bytes());
+            put_bytes(out, fact.value.as_bytes());
+        }
+    }
+}
+
+fn read_facts(reader: &mut Reader<'_>) -> Option<Vec<Fact>> {
+    let count = reader.varint()?;
+    // A count that the bytes cannot hold ends in `None`, before it takes memory.
+    (0..count)
+        .map(|_| {
+            Some(Fact {
+                name: reader.string()?,
+                value: reader.string()?,
+            })
+        })
+        .collect()
 }
 
 /// What is as in a first visit takes no byte.
@@ -78,9 +102,9 @@ fn put_history(out: &mut Vec<u8>, history: &History) {
     let usual = numbers_of(&History::default());
     let mut flags = 0;
     for (at, (number, usual)) in numbers.iter().zip(usual).enumerate() {
-        flags |= u8::from(*number != usual) << at;
+        flags |= u64::from(*number != usual) << at;
     }
-    out.push(flags);
+    put_varint(out, flags);
     for (number, usual) in numbers.into_iter().zip(usual) {
         if number != usual {
             put_varint(out, number);
@@ -88,7 +112,8 @@ fn put_history(out: &mut Vec<u8>, history: &History) {
     }
 }
 
-fn numbers_of(history: &History) -> [u64; 8] {
+/// The last of them are rare in first visits, which have one byte of flags.
+fn numbers_of(history: &History) -> [u64; 11] {
     [
         u64::from(history.session),
         u64::from(history.checks),
@@ -98,11 +123,14 @@ fn numbers_of(history: &History) -> [u64; 8] {
         history.before,
         history.links_at,
         history.saved_bytes,
+        u64::from(history.news),
+        history.quiet_ms,
+        history.news_after_ms,
     ]
 }
 
 fn read_history(reader: &mut Reader<'_>) -> Option<History> {
-    let flags = reader.byte()?;
+    let flags = reader.varint()?;
     let mut numbers = numbers_of(&History::default());
     for (at, number) in numbers.iter_mut().enumerate() {
         if flags & 1 << at != 0 {
@@ -118,6 +146,9 @@ fn read_history(reader: &mut Reader<'_>) -> Option<History> {
         before,
         links_at,
         saved_bytes,
+        news,
+        quiet_ms,
+        news_after_ms,
     ] = numbers;
     Some(History {
         session: session.try_into().ok()?,
@@ -128,6 +159,9 @@ fn read_history(reader: &mut Reader<'_>) -> Option<History> {
         before,
         links_at,
         saved_bytes,
+        news: news.try_into().ok()?,
+        quiet_ms,
+        news_after_ms,
     })
 }
 
@@ -165,7 +199,8 @@ pub(crate) fn read_visit(reader: &mut Reader<'_>) -> Option<Visit> {
     visit.fetch_ms = reader.narrow()?;
     visit.wire_bytes = reader.varint()?;
     visit.body_bytes = reader.varint()?;
-    visit.truncated = match reader.byte()? {
+    let truncated = reader.byte()?;
+    visit.truncated = match truncated & !HAS_FACTS {
         0 => None,
         value => Some(Truncation::from_u8(value)?),
     };
@@ -198,6 +233,9 @@ pub(crate) fn read_visit(reader: &mut Reader<'_>) -> Option<Visit> {
     if flags & 128 != 0 {
         visit.history = read_history(reader)?;
     }
+    if truncated & HAS_FACTS != 0 {
+        visit.facts = read_facts(reader)?;
+    }
     Some(visit)
 }
 
@@ -217,6 +255,9 @@ mod tests {
                 before: u64::from(number) << 8,
                 links_at: u64::from(number) << 7,
                 saved_bytes: u64::from(number / 5),
+                news: number / 4,
+                quiet_ms: u64::from(number) << 9,
+                news_after_ms: u64::from(number / 6),
             };
             let visit = Visit {
                 history,
@@ -227,6 +268,27 @@ mod tests {
             assert_eq!(read_visit(&mut Reader::new(&bytes)), Some(visit));
             let cut = &bytes[..bytes.len() - 1];
             assert_eq!(read_visit(&mut Reader::new(cut)), None);
+        }
+    }
+
+    #[test]
+    fn facts_come_back_with_or_without_a_truncation() {
+        let fact = |name: &str, value: &str| Fact {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        };
+        for truncated in [None, Some(Truncation::Length)] {
+            let visit = Visit {
+                truncated,
+                facts: vec![fact("pdf.pages", "12"), fact("pdf.text", "ä, ö")],
+                ..Visit::without_answer(7, Outcome::Fetched)
+            };
+            let mut bytes = Vec::new();
+            put_visit(&mut bytes, &visit, 0);
+            assert_eq!(read_visit(&mut Reader::new(&bytes)), Some(visit));
+            for end in 0..bytes.len() {
+                assert_eq!(read_visit(&mut Reader::new(&bytes[..end])), None);
+            }
         }
     }
 

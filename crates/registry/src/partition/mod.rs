@@ -192,6 +192,11 @@ impl Partition {
         self.state.session_begun_ms()
     }
 
+    /// The visit that is recorded at a place that a history names.
+    pub fn visit_at(&self, at: u64) -> Result<Visit> {
+        self.state.visit_at(at)
+    }
+
     /// Where the links of a check led; see `History::links_at`.
     pub fn links_of(&self, check: &Visit) -> Result<Vec<DocId>> {
         self.state.links_of(check)

@@ -9,8 +9,9 @@ use crate::record::{Record, UrlState};
 use crate::sieve::{Act, Op};
 use crate::state::{Keeper, LINKS_TOGETHER, State};
 use crate::stats::is_request;
-use crate::texts::{Finding, host_name};
+use crate::texts::Finding;
 use crate::wire::put_u64;
+use portolan_model::url::politeness_key;
 use portolan_model::{DocId, Link, LinkBatch, LinkKind, Outcome, Pulse, Reason, Verdict, Visit};
 
 impl State {
@@ -68,6 +69,9 @@ impl State {
                 begun_ms,
                 urls,
             } => self.fold_session(*number, *begun_ms, urls, keeper),
+            Entry::Refresh { docs } => docs
+                .iter()
+                .try_for_each(|doc| self.fold_refresh(*doc, keeper)),
         }
     }
 
@@ -239,7 +243,7 @@ impl State {
     /// Not asked for a link to a URL in RAM, which are most, unless it moves in its queue.
     #[inline(always)]
     pub(super) fn host_of<'u>(&mut self, url: &'u str) -> Host<'u> {
-        let name = host_name(url);
+        let name = politeness_key(url);
         if self.last_host.0 != name {
             self.last_host.0.clear();
             self.last_host.0.push_str(name);
@@ -310,9 +314,12 @@ impl State {
                         self.raise(op, record, keeper)?;
                     }
                     (UrlState::Excluded, Verdict::Exclude(reason))
-                        if slot.reason() == Reason::NoFollow as u8 =>
+                        if slot.reason() == Reason::NoFollow as u8
+                            || (reason == Reason::WaitsForItsShare
+                                && slot.record().is_liftable()) =>
                     {
-                        // A link without the mark: from now on the URL is kept out by something else.
+                        // A link without the mark, or one that would lift the exclusion but for its share: from now on the
+                        // URL is kept out by something else.
                         let before = slot.record();
                         slot.put(&Record {
                             reason: reason as u8,
@@ -364,6 +371,10 @@ impl State {
                 let before = slot.record();
                 self.renew(op, before, was, from, keeper)?;
             }
+            Act::Refresh => {
+                let before = slot.record();
+                self.refresh(op, before, keeper)?;
+            }
         }
         Ok(true)
     }
@@ -371,7 +382,7 @@ impl State {
     /// A URL that was not known.
     fn admit(&mut self, op: &Op<'_>, keeper: &mut impl Keeper) -> Result<()> {
         let is_old = match op.act {
-            Act::Again | Act::Renew { .. } => true,
+            Act::Again | Act::Renew { .. } | Act::Refresh => true,
             Act::Judge { .. } => op.finding.from.is_none(),
             Act::Observe { .. } | Act::Announce { .. } | Act::Visit { .. } => false,
         };
@@ -402,7 +413,7 @@ impl State {
                 self.sieve.insert_new(op.doc, &record);
                 self.settle_visit(op, host, None, record, keeper)
             }
-            Act::Again | Act::Renew { .. } => Ok(()),
+            Act::Again | Act::Renew { .. } | Act::Refresh => Ok(()),
         }
     }
 

@@ -2,27 +2,16 @@
 
 use std::sync::Arc;
 
-use encoding_rs::Encoding;
 use portolan_content::html::{Element, Found, PageScanner, Role, ScanOptions};
-use portolan_content::{Directives, MimeType, Simhash};
+use portolan_content::{MimeType, Simhash};
 use portolan_model::{CanonicalUrl, LinkKind};
 
+use super::findings::{Findings, Learned};
+use super::module::{Document, Module};
 use crate::links::RawLinks;
 use crate::settings::Settings;
 
-/// What a page says besides its links.
-#[derive(Debug, Default)]
-pub(crate) struct HtmlFacts {
-    /// `None` for what is not HTML.
-    pub(crate) charset: Option<&'static Encoding>,
-    pub(crate) title: String,
-    /// The first BASE, relative to the page's URL.
-    pub(crate) base: Option<String>,
-    pub(crate) directives: Directives,
-    /// 0 where there is no text.
-    pub(crate) simhash: u64,
-}
-
+/// Reads links, title, charset and text.
 #[derive(Debug)]
 pub(crate) struct HtmlScan {
     options: ScanOptions,
@@ -65,7 +54,7 @@ impl HtmlScan {
         url: &CanonicalUrl,
         mime: Option<&MimeType>,
         body: &[u8],
-    ) -> HtmlFacts {
+    ) -> Learned {
         let scanner = self.scanner(url, mime);
         let mut simhash = Simhash::new();
         let summary = scanner.finish_with(body, &mut |found: Found<'_>| match found {
@@ -81,13 +70,32 @@ impl HtmlScan {
             Found::TextBreak => simhash.end_run(),
             Found::Base(_) | Found::Title(_) | Found::Robots(_) => {}
         });
-        HtmlFacts {
+        Learned {
             charset: Some(summary.charset.encoding),
             title: summary.title.unwrap_or_default(),
             base: summary.base,
             directives: summary.robots,
             simhash: simhash.finish(),
+            ..Learned::default()
         }
+    }
+}
+
+impl Module for HtmlScan {
+    fn name(&self) -> &str {
+        "html"
+    }
+
+    fn types(&self) -> Vec<String> {
+        vec!["text/html".to_owned(), "application/xhtml+xml".to_owned()]
+    }
+
+    /// It is the first that reads a document, so that there is nothing yet that it could replace.
+    fn read(&self, document: &Document<'_>, findings: &mut Findings<'_>) {
+        let Document {
+            url, mime, body, ..
+        } = *document;
+        *findings.learned = HtmlScan::read(self, findings.raw, url, mime, body);
     }
 }
 
