@@ -445,3 +445,6 @@ pub(crate) fn mood_of(head: &Head, wall_ms: u64) -> Mood {
             .and_then(|text| retry_after::parse_ms(text, head.get_str("date"), wall_ms)),
     }
 }
+
+#[cfg(test)]
+mod tests;

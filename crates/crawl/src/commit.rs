@@ -215,3 +215,6 @@ impl Archivist {
         Ok(deliveries)
     }
 }
+
+#[cfg(test)]
+mod tests;

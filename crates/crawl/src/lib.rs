@@ -79,6 +79,8 @@ pub mod report;
 mod retry;
 mod retry_after;
 mod revisit;
+#[cfg(test)]
+mod rig;
 mod robots;
 mod routes;
 pub mod scope;

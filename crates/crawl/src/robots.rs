@@ -485,3 +485,6 @@ impl BodySink for FirstBytes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

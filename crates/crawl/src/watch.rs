@@ -334,6 +334,79 @@ fn save(dir: &std::path::Path, report: &Report) -> Result<(), CrawlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rig::{Rig, Says, links_to};
+
+    fn endless(path: &str) -> Says {
+        match path {
+            "/robots.txt" => Says::status(404),
+            path => links_to(&[&format!("{path}x"), &format!("{path}y")]),
+        }
+    }
+
+    #[test]
+    fn a_crawl_without_end_ends_by_its_time_and_goes_on_later() {
+        let mut rig = Rig::new(|seen| endless(&seen.path));
+        rig.settings.politeness.delay_ms = 1_000;
+        rig.settings.limits.time_limit_s = 30.0;
+        let first = rig.crawl(&["http://a.test/"]);
+        assert_eq!(first.stopped_by, StoppedBy::TimeLimit.name());
+        assert!((25..=30).contains(&first.pages), "{}", first.pages);
+        assert!(first.urls_due > 0);
+        let second = rig.crawl(&[]);
+        assert!(
+            (25..=30).contains(&second.pages_this_run),
+            "{}",
+            second.pages_this_run
+        );
+        assert!(rig.pages().iter().all(|seen| seen.before == 0));
+    }
+
+    #[test]
+    fn a_crawl_without_end_ends_by_its_pages() {
+        let mut rig = Rig::new(|seen| endless(&seen.path));
+        rig.settings.politeness.delay_ms = 0;
+        rig.settings.limits.max_pages = 17;
+        let report = rig.crawl(&["http://a.test/"]);
+        assert_eq!(
+            (report.pages, report.stopped_by),
+            (17, StoppedBy::MaxPages.name())
+        );
+        assert_eq!(rig.pages().len(), 17);
+    }
+
+    #[test]
+    fn a_host_that_is_gone_is_waited_for_and_then_left_due() {
+        let mut rig = Rig::new(|seen| match &seen.host[..] {
+            "b.test" => Says::Nothing,
+            _ if seen.path == "/" => links_to(&["http://b.test/"]),
+            _ => Says::status(404),
+        });
+        rig.settings.politeness.delay_ms = 10;
+        rig.settings.outages.wait_ms = 60_000;
+        let report = rig.crawl(&["http://a.test/"]);
+        assert_eq!((report.pages, report.urls_due), (1, 1));
+        assert_eq!(report.waiting.urls, 1);
+        let last = rig.seen().last().expect("requests").at_ms;
+        assert!(last >= 30_000, "it was not asked again: {last} ms");
+    }
+
+    #[test]
+    fn when_our_own_network_is_gone_no_host_is_blamed() {
+        let mut rig = Rig::new(|seen| match (&seen.host[..], &seen.path[..]) {
+            (_, "/robots.txt") => Says::status(404),
+            ("a.test", "/") => {
+                let hosts: Vec<String> = (0..24).map(|n| format!("http://h{n}.test/")).collect();
+                links_to(&hosts.iter().map(String::as_str).collect::<Vec<_>>())
+            }
+            _ => links_to(&["/1", "/2", "/3"]),
+        });
+        rig.settings.politeness.delay_ms = 2_000;
+        rig.network_gone(5_000, 100_000);
+        let report = rig.crawl(&["http://a.test/"]);
+        assert_eq!((report.pages, report.failed), (97, 0));
+        assert_eq!(report.network_outages, 1);
+        assert!(report.network_gone_seconds > 80.0);
+    }
 
     /// A worker that was idle folds an entry, which makes a URL due, and is held up before it looks at that.
     #[test]

@@ -229,3 +229,6 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
