@@ -47,11 +47,11 @@ impl LogIndex {
 
     /// Under which epoch entries of a partition were shipped last, and how far its inbox was heard then.
     pub(super) fn last_of(&self, partition: PartitionId) -> (Epoch, u64) {
-        let commits = self
+        let mut commits = self
             .commits
             .iter()
             .flat_map(|(_, commit)| &commit.partitions);
-        let last = commits.filter(|named| named.id() == partition).next_back();
+        let last = commits.rfind(|named| named.id() == partition);
         last.map_or((0, 0), |named| (named.epoch, named.inbox_cursor))
     }
 
