@@ -4,6 +4,7 @@
 use crate::error::FleetError;
 use crate::nats::Bus;
 use crate::servers::Servers;
+use rustix::process::{Pid, Signal, kill_process};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::net::TcpListener;
@@ -105,6 +106,25 @@ impl LocalServers {
             // It may have ended by itself.
             let _ = child.kill();
             let _ = child.wait();
+        }
+    }
+
+    /// Stops the server's process where it is: connections stand, and nothing answers.
+    pub fn pause(&self, number: usize) {
+        self.signal(number, Signal::STOP);
+    }
+
+    /// What came meanwhile is worked off.
+    pub fn resume(&self, number: usize) {
+        self.signal(number, Signal::CONT);
+    }
+
+    fn signal(&self, number: usize, signal: Signal) {
+        let child = self.servers[number].child.as_ref();
+        let id = child.and_then(|child| Pid::from_raw(child.id().cast_signed()));
+        if let Some(id) = id {
+            // It may have ended by itself.
+            let _ = kill_process(id, signal);
         }
     }
 

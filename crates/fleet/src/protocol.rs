@@ -10,12 +10,14 @@ mod ending;
 mod follower;
 mod homes;
 mod keeper;
+mod words;
 
 #[cfg(test)]
 mod tests;
 
 pub use assignment::{Assignment, Holder, LogEvent, Moving, Share};
-pub use coordinator::{Action, Control, Coordinator, Event, LeaseRecord, Patience};
+pub use coordinator::Coordinator;
 pub use follower::Duties;
 pub use homes::{Grant, Homes, LONGEST_SLICE_MS, SHORTEST_SLICE_MS};
 pub use keeper::{Keeper, KeeperAction, Renewal};
+pub use words::{Action, Control, Event, LeaseRecord, Patience};

@@ -411,6 +411,21 @@ async fn three_servers_lose_nothing_when_one_is_killed() {
         return;
     };
     let fleet = world.fleet("f").await;
+    let client = async_nats::connect(&world.servers.servers().urls[0])
+        .await
+        .expect("a connection");
+    for stream in [
+        "portolan_f_links_0",
+        "portolan_f_ship",
+        "KV_portolan_f",
+        "KV_portolan_f_leases",
+    ] {
+        let stream = async_nats::jetstream::new(client.clone())
+            .get_stream(stream)
+            .await
+            .expect("the stream");
+        assert_eq!(stream.cached_info().config.num_replicas, 3);
+    }
     let (a, mut orders) = join(&fleet, "a", 1).await;
     order(&mut orders, adopted).await;
     let to = PartitionId(0);
@@ -455,4 +470,76 @@ async fn three_servers_lose_nothing_when_one_is_killed() {
         .expect("the log")
         .expect("a record");
     assert_eq!(last.record, commit(1, 400));
+}
+
+/// The server stands still for longer than requests wait, and then works off what came: each record is in the log once, and
+/// the node goes on with its new lease.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_timed_out_is_read_again_before_it_is_written_again() {
+    let Some(world) = world(1, "").await else {
+        return;
+    };
+    let fleet = world.fleet("f").await;
+    let (a, mut orders) = join(&fleet, "a", 1).await;
+    order(&mut orders, adopted).await;
+    a.ship(commit(1, 1)).await.expect("it ships");
+    world.servers.pause(0);
+    let shipping = {
+        let a = a.clone();
+        tokio::spawn(async move {
+            for frame in 2..=4 {
+                while matches!(
+                    a.ship(commit(1, frame)).await,
+                    Err(ShipError::Unavailable(_))
+                ) {}
+            }
+        })
+    };
+    let publishing = {
+        let a = a.clone();
+        tokio::spawn(async move {
+            for number in 1..=3 {
+                while a
+                    .publish(PartitionId(0), vec![forward(number, 10)])
+                    .await
+                    .is_err()
+                {}
+            }
+        })
+    };
+    tokio::time::sleep(Duration::from_millis(7_000)).await;
+    assert!(!a.lease().may_ask(), "the lease has run out");
+    world.servers.resume(0);
+    tokio::time::timeout(PATIENCE, shipping)
+        .await
+        .expect("in time")
+        .expect("it ships");
+    tokio::time::timeout(PATIENCE, publishing)
+        .await
+        .expect("in time")
+        .expect("it is sent");
+    let mut log = fleet.ship_log(0);
+    let mut frames = Vec::new();
+    for _ in 0..fleet.ship_log_end().await.expect("the log") {
+        if let ShipRecord::Commit(commit) = log.next().await.record {
+            frames.push(commit.first_frame);
+        }
+    }
+    assert_eq!(frames, [1, 2, 3, 4]);
+    let mut inbox = fleet.inbox(PartitionId(0), 0).await.expect("an inbox");
+    for number in 1..=3 {
+        assert_eq!(inbox.next().await.forwards, [forward(number, 10)]);
+    }
+    let back = async {
+        while !a.lease().may_ask() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, back)
+        .await
+        .expect("the lease is renewed");
+    assert!(
+        !std::iter::from_fn(|| orders.try_recv().ok())
+            .any(|order| matches!(order, Order::Fenced(_)))
+    );
 }

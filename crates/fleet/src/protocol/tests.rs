@@ -2,6 +2,7 @@
 //! whose answers are lost, followers that lag, clocks of different pace. After each schedule the log and all requests
 //! to the Web are judged. A schedule is one number: `FLEET_SEED=n cargo test -p portolan-fleet random` runs it alone.
 
+mod coordinating;
 mod judge;
 mod node;
 mod world;

@@ -20,6 +20,7 @@ mod check;
 mod config;
 mod crawl;
 mod demo;
+mod demo_fleet;
 mod diff;
 mod export;
 mod fetch;

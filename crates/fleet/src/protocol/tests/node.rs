@@ -1,74 +1,73 @@
 //! A simulated node: what `crate::node` does with the same decisions, on the simulated servers.
 
 use super::super::{
-    Action, Coordinator, Duties, Event, Holder, Keeper, KeeperAction, LeaseRecord, LogEvent,
-    Patience, Renewal,
+    Action, Coordinator, Duties, Holder, Keeper, KeeperAction, LeaseRecord, LogEvent, Patience,
+    Renewal,
 };
+use super::coordinating::coordinated;
 use super::world::{Ask, LEASE_MS, News, Op, Outcome, Record, Value, What, World};
 use crate::orders::Order;
 use crate::status::{NodeStatus, PartitionStatus, Reported, Wish};
 use std::collections::BTreeMap;
 
-const COORDINATOR_LEASE_MS: u64 = LEASE_MS / 3;
-
 #[derive(Debug, Default)]
 pub struct SimNode {
-    number: usize,
+    pub(super) number: usize,
     pub name: String,
     /// How fast its clock goes.
-    pace: f64,
-    incarnation: u64,
+    pub(super) pace: f64,
+    pub(super) incarnation: u64,
     /// Has this incarnation never joined?
-    fresh: bool,
-    place: u64,
+    pub(super) fresh: bool,
+    pub(super) place: u64,
     pub paused_until_ms: u64,
     pub cut_off_until_ms: u64,
-    down_until_ms: u64,
-    session: u64,
-    life: Option<Life>,
-    joining: Joining,
+    pub(super) down_until_ms: u64,
+    pub(super) session: u64,
+    pub(super) life: Option<Life>,
+    pub(super) joining: Joining,
 }
 
 #[derive(Debug, Default)]
-struct Joining {
+pub struct Joining {
     watched: Option<(u64, u64)>,
     under_way: Option<u64>,
     lease: Option<(u64, u64)>,
 }
 
 #[derive(Debug)]
-struct Life {
-    keeper: Keeper,
-    renewing: Option<u64>,
-    renewed: u64,
-    until_ms: u64,
-    duties: Duties,
-    held: BTreeMap<u16, Held>,
-    heard: usize,
-    look: u64,
-    wish: Wish,
-    last: u64,
-    shipping: Option<(u64, Record)>,
-    reported_ms: u64,
-    coordinating: Coordinating,
+pub struct Life {
+    pub(super) keeper: Keeper,
+    pub(super) renewing: Option<u64>,
+    pub(super) renewed: u64,
+    pub(super) until_ms: u64,
+    pub(super) duties: Duties,
+    pub(super) held: BTreeMap<u16, Held>,
+    pub(super) heard: usize,
+    pub(super) look: u64,
+    pub(super) wish: Wish,
+    pub(super) last: u64,
+    pub(super) shipping: Option<(u64, Record)>,
+    pub(super) reported_ms: u64,
+    pub(super) coordinating: Coordinating,
 }
 
 #[derive(Debug)]
-struct Held {
+pub struct Held {
     epoch: u32,
     releasing: bool,
 }
 
 #[derive(Debug, Default)]
-struct Coordinating {
-    watched: (u64, u64),
-    taking: Option<(u64, u64)>,
-    machine: Option<(Keeper, u64, Coordinator, usize)>,
-    renewing: Option<u64>,
-    renewed: u64,
-    doing: BTreeMap<u64, Action>,
+pub struct Coordinating {
+    pub(super) watched: (u64, u64),
+    pub(super) taking: Option<(u64, u64)>,
+    pub(super) machine: Option<(Keeper, u64, Coordinator, usize)>,
+    pub(super) renewing: Option<u64>,
+    pub(super) renewed: u64,
+    pub(super) doing: BTreeMap<u64, Action>,
     /// Told to the machine at the next step.
-    done: Vec<Action>,
+    pub(super) done: Vec<Action>,
 }
 
 impl SimNode {
@@ -115,19 +114,19 @@ impl SimNode {
         self.fresh = true;
     }
 
-    fn clock(&self, world: &World) -> u64 {
+    pub(super) fn clock(&self, world: &World) -> u64 {
         (world.now_ms as f64 * self.pace) as u64 + 1_000_000 * self.number as u64
     }
 
-    fn cut_off(&self, world: &World) -> bool {
+    pub(super) fn cut_off(&self, world: &World) -> bool {
         world.now_ms < self.cut_off_until_ms
     }
 
-    fn send(&self, world: &mut World, op: Op) -> u64 {
+    pub(super) fn send(&self, world: &mut World, op: Op) -> u64 {
         world.send(self.number, self.session, op, self.cut_off(world))
     }
 
-    fn record(&self, world: &mut World, what: What) -> Record {
+    pub(super) fn record(&self, world: &mut World, what: What) -> Record {
         Record {
             node: self.name.clone(),
             incarnation: self.incarnation,
@@ -400,130 +399,6 @@ impl SimNode {
         });
     }
 
-    fn coordinate(&mut self, life: &mut Life, world: &mut World) {
-        let now_ms = self.clock(world);
-        let state = &mut life.coordinating;
-        let Some((keeper, holds_ms, machine, heard)) = &mut state.machine else {
-            self.run_for_coordinator(life, world);
-            return;
-        };
-        if now_ms >= *holds_ms {
-            *state = Coordinating::default();
-            return;
-        }
-        let mut events = vec![Event::Tick];
-        events.extend(state.done.drain(..).map(Event::Done));
-        if world.now_ms >= self.cut_off_until_ms {
-            let end = world.news.len();
-            events.extend(world.news[*heard..end].iter().filter_map(event));
-            if *heard == 0 {
-                events.push(Event::CaughtUp);
-            }
-            *heard = end;
-        }
-        let mut actions = Vec::new();
-        for event in events {
-            actions.extend(machine.handle(event, now_ms));
-        }
-        if let Some(KeeperAction::Renew { revision }) = keeper.tick(now_ms) {
-            let value = Some(Value::Coordinator {
-                session: self.session,
-                renewed: state.renewed,
-            });
-            let op = Op::Swap {
-                key: "coordinator".to_owned(),
-                value,
-                revision,
-            };
-            state.renewing = Some(world.send(
-                self.number,
-                self.session,
-                op,
-                world.now_ms < self.cut_off_until_ms,
-            ));
-        }
-        for action in actions {
-            let op = self.op(&action, world);
-            match op {
-                Some(op) => {
-                    let request = self.send(world, op);
-                    life.coordinating.doing.insert(request, action);
-                }
-                None => life.coordinating.done.push(action),
-            }
-        }
-    }
-
-    fn run_for_coordinator(&self, life: &mut Life, world: &mut World) {
-        let now_ms = self.clock(world);
-        let state = &mut life.coordinating;
-        if state.taking.is_some() || self.cut_off(world) || now_ms >= life.until_ms {
-            return;
-        }
-        let (revision, value) = world.keys.get("coordinator").cloned().unwrap_or_default();
-        if state.watched.0 != revision || state.watched.1 == 0 {
-            state.watched = (revision, now_ms);
-        }
-        let patience = Patience::of(COORDINATOR_LEASE_MS);
-        if value.is_none() || now_ms > state.watched.1 + patience.lease_ms + patience.margin_ms {
-            let value = Some(Value::Coordinator {
-                session: self.session,
-                renewed: world.next(),
-            });
-            let op = Op::Swap {
-                key: "coordinator".to_owned(),
-                value,
-                revision,
-            };
-            state.taking = Some((self.send(world, op), now_ms));
-        }
-    }
-
-    fn op(&self, action: &Action, world: &mut World) -> Option<Op> {
-        Some(match action.clone() {
-            Action::Assign {
-                revision,
-                assignment,
-            } => Op::Swap {
-                key: "assignment".to_owned(),
-                value: Some(Value::Assignment(assignment)),
-                revision,
-            },
-            Action::Command { revision, control } => Op::Swap {
-                key: "control".to_owned(),
-                value: Some(Value::Control(control)),
-                revision,
-            },
-            Action::Kill { node, revision } => Op::Swap {
-                key: format!("lease.{node}"),
-                value: None,
-                revision,
-            },
-            Action::Seal { holder } => {
-                let lease = world.keys.get(&format!("lease.{}", holder.node));
-                let expected = world.last_of(&holder.node);
-                let last = world.log.get(expected.checked_sub(1)? as usize)?;
-                let sealed = matches!(last.what, What::Event(LogEvent::Sealed { .. }));
-                if lease.is_some_and(|(_, lease)| lease.is_some())
-                    || sealed
-                    || last.incarnation != holder.incarnation
-                {
-                    return None;
-                }
-                let incarnation = holder.incarnation;
-                let what = What::Event(LogEvent::Sealed { incarnation });
-                let record = Record {
-                    node: holder.node,
-                    incarnation,
-                    session: 0,
-                    id: world.next(),
-                    what,
-                };
-                Op::Append { record, expected }
-            }
-        })
-    }
-
     /// A request has come to an end.
     pub fn answered(
         &mut self,
@@ -625,79 +500,4 @@ impl SimNode {
             }
         }
     }
-}
-
-fn coordinated(
-    state: &mut Coordinating,
-    request: u64,
-    outcome: Outcome,
-    renewal: Renewal,
-    now_ms: u64,
-) {
-    if let Some((_, sent_ms)) = state.taking.filter(|(taking, _)| *taking == request) {
-        state.taking = None;
-        if let Outcome::Done(revision) = outcome {
-            let keeper = Keeper::new(COORDINATOR_LEASE_MS, revision, sent_ms);
-            let holds_ms = keeper.first_deadline_ms();
-            let machine = Coordinator::new(Patience::of(LEASE_MS), now_ms);
-            state.machine = Some((keeper, holds_ms, machine, 0));
-        }
-        return;
-    }
-    let Some((keeper, holds_ms, ..)) = &mut state.machine else {
-        return;
-    };
-    if state.renewing == Some(request) {
-        state.renewing = None;
-        state.renewed += u64::from(matches!(outcome, Outcome::Done(_)));
-        match keeper.renewed(renewal, now_ms) {
-            Some(KeeperAction::Holds { until_ms }) => *holds_ms = until_ms,
-            Some(KeeperAction::Lost) => *state = Coordinating::default(),
-            _ => {}
-        }
-        return;
-    }
-    // What it actually wrote is among the news.
-    state.done.extend(state.doing.remove(&request));
-}
-
-fn event(news: &News) -> Option<Event> {
-    Some(match news.clone() {
-        News::Key {
-            key,
-            revision,
-            value,
-        } => match (key.as_str(), value) {
-            (_, Some(Value::Assignment(assignment))) => Event::Assignment {
-                revision,
-                assignment,
-            },
-            (_, Some(Value::Control(control))) => Event::Control { revision, control },
-            (_, Some(Value::Coordinator { .. })) | ("coordinator", None) => return None,
-            (key, value) => {
-                let node = key.strip_prefix("lease.")?.to_owned();
-                let lease = value.and_then(|value| match value {
-                    Value::Lease(lease) => Some(lease),
-                    _ => None,
-                });
-                Event::Lease {
-                    node,
-                    revision,
-                    lease,
-                }
-            }
-        },
-        News::Log { seq, record } => {
-            let event = match record.what {
-                What::Event(event) => event,
-                What::Commit(_) => LogEvent::Other,
-            };
-            Event::Log {
-                seq,
-                node: record.node,
-                event,
-            }
-        }
-        News::Reported { node, reported } => Event::Reported { node, reported },
-    })
 }
