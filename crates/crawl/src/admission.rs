@@ -64,7 +64,7 @@ pub(crate) struct Finding {
 /// A link, ready for its owner's log.
 pub(crate) struct Admitted<'u> {
     pub(crate) doc: DocId,
-    host: HostId,
+    pub(crate) host: HostId,
     pub(crate) owner: PartitionId,
     pub(crate) link: Link<'u>,
 }

@@ -377,3 +377,6 @@ fn must_agree(
 fn wrong(setting: &str, what: &dyn std::fmt::Display) -> CrawlError {
     CrawlError::Input(format!("partition.{setting}: {what}"))
 }
+
+#[cfg(test)]
+mod tests;

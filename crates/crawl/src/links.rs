@@ -253,6 +253,87 @@ impl std::hash::Hasher for Identity {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use portolan_model::{HostId, Reason};
+
+    fn admitted(url: &'static str, owner: u16, verdict: Verdict) -> Admitted<'static> {
+        Admitted {
+            doc: doc(url),
+            host: HostId(u64::from(owner)),
+            owner: PartitionId(owner),
+            link: Link {
+                url,
+                kind: LinkKind::Anchor,
+                depth: 1,
+                hops: 0,
+                verdict,
+            },
+        }
+    }
+
+    fn doc(url: &str) -> DocId {
+        DocId(xxh3_64(url.as_bytes()))
+    }
+
+    const CRAWL: Verdict = Verdict::Crawl { priority: 0 };
+
+    fn some_links() -> PageLinks {
+        let mut links = PageLinks::with_room(DocId(9), 4);
+        links.push(PartitionId(0), admitted("http://a.test/", 0, CRAWL));
+        links.push(PartitionId(0), admitted("http://b.test/", 1, CRAWL));
+        links.push(PartitionId(0), admitted("http://c.test/", 2, CRAWL));
+        let out = Verdict::Exclude(Reason::OutOfScope);
+        links.push(PartitionId(0), admitted("http://b.test/out", 1, out));
+        links
+    }
+
+    #[test]
+    fn links_go_to_their_owners_in_one_batch_each() {
+        let links = some_links();
+        assert_eq!((links.own.len(), links.len()), (1, 4));
+        let forwards: Vec<_> = links.forwards.iter().map(|(p, b)| (p.0, b.len())).collect();
+        assert_eq!(forwards, [(1, 2), (2, 1)]);
+        let from_one_page = links
+            .forwards
+            .iter()
+            .all(|(_, batch)| batch.from() == Some(DocId(9)));
+        assert!(from_one_page);
+        let urls: Vec<&str> = links.iter().map(|link| link.url).collect();
+        assert_eq!(urls[0], "http://a.test/");
+    }
+
+    #[test]
+    fn links_that_were_known_are_left_out_and_owners_without_any_hear_nothing() {
+        let mut links = some_links();
+        links.leave_out(&[doc("http://c.test/"), doc("http://b.test/")]);
+        assert_eq!(
+            (links.own.len(), links.forwards.len(), links.len()),
+            (1, 1, 2)
+        );
+    }
+
+    #[test]
+    fn only_what_is_to_be_crawled_leaves_early() {
+        let mut links = some_links();
+        links.make_early();
+        assert_eq!(links.len(), 3);
+        assert!(links.iter().all(|link| link.verdict == CRAWL));
+    }
+
+    #[test]
+    fn what_is_named_in_several_ways_comes_as_a_part_first_and_marked_last() {
+        let mut raw = RawLinks::default();
+        raw.clear(10);
+        raw.push("/x", LinkKind::Anchor, true);
+        raw.push("/x", LinkKind::Anchor, false);
+        raw.push("/x", LinkKind::Embed, false);
+        let all: Vec<_> = raw.iter().map(|(_, kind, marked)| (kind, marked)).collect();
+        let wanted = [
+            (LinkKind::Embed, false),
+            (LinkKind::Anchor, false),
+            (LinkKind::Anchor, true),
+        ];
+        assert_eq!(all, wanted);
+    }
 
     #[test]
     fn links_beyond_the_limit_are_counted_once_each() {

@@ -475,3 +475,6 @@ impl Visitor {
         self.asker.unrecorded = false;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,6 +83,10 @@ impl Watcher {
             return Err(failure);
         }
         self.shared.pauses.sync()?;
+        if let Some(membership) = &self.shared.membership {
+            // What is not shipped may be in no checkpoint.
+            membership.ship_the_rest().await?;
+        }
         // What is recorded goes by the crawl's time; if the machine's clock was set meanwhile, the next run
         // can't tell how long ago it was.
         let in_order = !self.shared.pauses.clock_was_set();
@@ -121,9 +125,10 @@ impl Watcher {
             if limit_s > 0.0 && ran.as_secs_f64() >= limit_s {
                 shared.budget.stop(StoppedBy::TimeLimit);
             }
-            if shared
-                .budget
-                .is_spent(shared.metrics.pages.load(Ordering::Relaxed))
+            if shared.membership.is_none()
+                && shared
+                    .budget
+                    .is_spent(shared.metrics.pages.load(Ordering::Relaxed))
             {
                 shared.budget.stop(StoppedBy::MaxPages);
             }
@@ -141,13 +146,23 @@ impl Watcher {
             let settled = shared.metrics.settled.load(Ordering::Relaxed);
             if !self.waits() || settled != std::mem::replace(&mut settled_before, settled) {
                 waiting_since = None;
+                if let Some(membership) = &shared.membership {
+                    membership.note_waiting(false);
+                }
             } else if waiting_since.get_or_insert_with(Instant::now).elapsed() >= self.patience()
                 && all_looked_at(&shared.outstanding, &self.gauges)
             {
-                shared.budget.stop(StoppedBy::Waiting);
+                match &shared.membership {
+                    // Others may have something else left.
+                    Some(membership) => membership.note_waiting(true),
+                    None => shared.budget.stop(StoppedBy::Waiting),
+                }
             }
             let folded = shared.folded.load(Ordering::SeqCst);
             if !self.is_still() {
+                still_since = None;
+            } else if shared.membership.is_some() && !shared.budget.is_stopping() {
+                // Links may come from other nodes.
                 still_since = None;
             } else if still_since == Some(folded) {
                 shared.budget.stop(StoppedBy::Done);
@@ -319,6 +334,79 @@ fn save(dir: &std::path::Path, report: &Report) -> Result<(), CrawlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rig::{Rig, Says, links_to};
+
+    fn endless(path: &str) -> Says {
+        match path {
+            "/robots.txt" => Says::status(404),
+            path => links_to(&[&format!("{path}x"), &format!("{path}y")]),
+        }
+    }
+
+    #[test]
+    fn a_crawl_without_end_ends_by_its_time_and_goes_on_later() {
+        let mut rig = Rig::new(|seen| endless(&seen.path));
+        rig.settings.politeness.delay_ms = 1_000;
+        rig.settings.limits.time_limit_s = 30.0;
+        let first = rig.crawl(&["http://a.test/"]);
+        assert_eq!(first.stopped_by, StoppedBy::TimeLimit.name());
+        assert!((25..=30).contains(&first.pages), "{}", first.pages);
+        assert!(first.urls_due > 0);
+        let second = rig.crawl(&[]);
+        assert!(
+            (25..=30).contains(&second.pages_this_run),
+            "{}",
+            second.pages_this_run
+        );
+        assert!(rig.pages().iter().all(|seen| seen.before == 0));
+    }
+
+    #[test]
+    fn a_crawl_without_end_ends_by_its_pages() {
+        let mut rig = Rig::new(|seen| endless(&seen.path));
+        rig.settings.politeness.delay_ms = 0;
+        rig.settings.limits.max_pages = 17;
+        let report = rig.crawl(&["http://a.test/"]);
+        assert_eq!(
+            (report.pages, report.stopped_by),
+            (17, StoppedBy::MaxPages.name())
+        );
+        assert_eq!(rig.pages().len(), 17);
+    }
+
+    #[test]
+    fn a_host_that_is_gone_is_waited_for_and_then_left_due() {
+        let mut rig = Rig::new(|seen| match &seen.host[..] {
+            "b.test" => Says::Nothing,
+            _ if seen.path == "/" => links_to(&["http://b.test/"]),
+            _ => Says::status(404),
+        });
+        rig.settings.politeness.delay_ms = 10;
+        rig.settings.outages.wait_ms = 60_000;
+        let report = rig.crawl(&["http://a.test/"]);
+        assert_eq!((report.pages, report.urls_due), (1, 1));
+        assert_eq!(report.waiting.urls, 1);
+        let last = rig.seen().last().expect("requests").at_ms;
+        assert!(last >= 30_000, "it was not asked again: {last} ms");
+    }
+
+    #[test]
+    fn when_our_own_network_is_gone_no_host_is_blamed() {
+        let mut rig = Rig::new(|seen| match (&seen.host[..], &seen.path[..]) {
+            (_, "/robots.txt") => Says::status(404),
+            ("a.test", "/") => {
+                let hosts: Vec<String> = (0..24).map(|n| format!("http://h{n}.test/")).collect();
+                links_to(&hosts.iter().map(String::as_str).collect::<Vec<_>>())
+            }
+            _ => links_to(&["/1", "/2", "/3"]),
+        });
+        rig.settings.politeness.delay_ms = 2_000;
+        rig.network_gone(5_000, 100_000);
+        let report = rig.crawl(&["http://a.test/"]);
+        assert_eq!((report.pages, report.failed), (97, 0));
+        assert_eq!(report.network_outages, 1);
+        assert!(report.network_gone_seconds > 80.0);
+    }
 
     /// A worker that was idle folds an entry, which makes a URL due, and is held up before it looks at that.
     #[test]
