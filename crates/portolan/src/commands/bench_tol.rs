@@ -134,6 +134,7 @@ fn measure(
         extensions: Extensions::default(),
         retry: None,
         new_session: false,
+        keep_fresh: false,
     };
     let report = crawl::drive(plan, Display::new(arguments.json))?;
     if report.pages == 0 {
