@@ -27,6 +27,8 @@ pub struct NewFleet {
     pub max_pages: Option<u64>,
     /// What links that wait may take on each server's disk; NATS reserves it.
     pub link_bytes: u64,
+    /// What the ship log may take there. It only grows; where it is full, nothing is settled any more.
+    pub log_bytes: u64,
 }
 
 /// What all nodes of a fleet have in common; it never changes.

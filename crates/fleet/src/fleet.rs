@@ -7,14 +7,12 @@ use crate::error::FleetError;
 use crate::links::{self, Message};
 use crate::nats::{Bus, Follower, Kv, Swap, patiently, stream_config};
 use crate::protocol::{Assignment, Control};
+use crate::records::ShipRecord;
 use crate::ship::Ship;
 use crate::{Blobs, Definition, Delivery, NewFleet, Servers, Shipped, Wish, names};
 use bytes::Bytes;
 use portolan_model::PartitionId;
 use std::sync::Arc;
-
-/// What the ship log may take on each server's disk. A record of a node with 16 partitions has about 2 KB.
-const SHIP_BYTES: i64 = 1 << 30;
 
 /// A fleet, opened. Cheap to clone.
 #[derive(Clone)]
@@ -40,11 +38,11 @@ impl Fleet {
             return Err(FleetError::Taken(new.name));
         }
         blobs.check_writable().await?;
-        let link_bytes = new.link_bytes;
+        let (link_bytes, log_bytes) = (new.link_bytes, new.log_bytes);
         let definition = Definition::new(new)?;
         let main = Kv::create(&bus.js, &bus.names.bucket(), bus.replicas).await?;
         Kv::create(&bus.js, &bus.names.leases(), bus.replicas).await?;
-        create_streams(&bus, link_bytes).await?;
+        create_streams(&bus, link_bytes, log_bytes).await?;
         match main
             .swap(names::FLEET, Some(definition.to_json().into()), 0)
             .await?
@@ -276,12 +274,12 @@ async fn exists(bus: &Bus) -> Result<bool, FleetError> {
     }
 }
 
-async fn create_streams(bus: &Bus, link_bytes: u64) -> Result<(), FleetError> {
+async fn create_streams(bus: &Bus, link_bytes: u64, log_bytes: u64) -> Result<(), FleetError> {
     let ship = stream_config(
         bus.names.ship_stream(),
         bus.names.ship_subjects(),
         bus.replicas,
-        SHIP_BYTES,
+        log_bytes.max(1 << 20) as i64,
     );
     let each = (link_bytes / u64::from(names::LINK_STREAMS)).max(1 << 20) as i64;
     let links = (0..names::LINK_STREAMS).map(|stream| {
@@ -309,7 +307,7 @@ impl ShipLog {
     pub async fn next(&mut self) -> Shipped {
         loop {
             let message = self.follower.next().await;
-            match serde_json::from_slice(&message.payload) {
+            match ShipRecord::from_message(&message.payload) {
                 Ok(record) => {
                     let node = names::last_token(&message.subject).to_owned();
                     return Shipped {

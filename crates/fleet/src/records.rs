@@ -1,6 +1,7 @@
 //! The records of the ship log: what each node has put where the loss of its disk cannot take it back. They are JSON, one
 //! message each, on the subject of their node.
 
+use crate::error::FleetError;
 use portolan_model::PartitionId;
 use serde::{Deserialize, Serialize};
 
@@ -90,7 +91,38 @@ pub struct Checkpoint {
     pub replay_from: u64,
 }
 
+/// A record longer than this is packed.
+const PACK_BYTES: usize = 512;
+
+/// What zstd begins with; JSON never does.
+const PACKED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// A record that is larger than this when unpacked is none.
+const MOST_UNPACKED: usize = 8 << 20;
+
 impl ShipRecord {
+    /// As a message: JSON, packed by zstd where it is long.
+    pub(crate) fn to_message(&self) -> Vec<u8> {
+        let json = serde_json::to_vec(self).unwrap_or_default();
+        match zstd::bulk::compress(&json, 3) {
+            Ok(packed) if json.len() > PACK_BYTES => packed,
+            _ => json,
+        }
+    }
+
+    /// The reverse of `to_message`.
+    pub(crate) fn from_message(bytes: &[u8]) -> Result<Self, FleetError> {
+        let damaged = |why: &dyn std::fmt::Display| {
+            FleetError::Damaged(format!("a record of the ship log: {why}"))
+        };
+        if bytes.starts_with(&PACKED) {
+            let json =
+                zstd::bulk::decompress(bytes, MOST_UNPACKED).map_err(|error| damaged(&error))?;
+            return serde_json::from_slice(&json).map_err(|error| damaged(&error));
+        }
+        serde_json::from_slice(bytes).map_err(|error| damaged(&error))
+    }
+
     /// The incarnation that it is of.
     pub fn incarnation(&self) -> Incarnation {
         match self {
@@ -116,4 +148,56 @@ pub struct Shipped {
     pub seq: u64,
     pub node: String,
     pub record: ShipRecord,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_records_are_packed_and_come_back() {
+        let of = |partition: u16| PartitionCommit {
+            partition,
+            epoch: 3,
+            from_seq: 1_000_000 + u64::from(partition) * 977,
+            to_seq: 1_000_900 + u64::from(partition) * 977,
+            inbox_cursor: 5_000_000 + u64::from(partition) * 131,
+        };
+        let commit = ShipRecord::Commit(Commit {
+            incarnation: 0x1234_5678_9abc_def0,
+            first_frame: 1,
+            last_frame: 900,
+            journal: "journal/node1/1234567890abcdef/00000000000000000001".to_owned(),
+            warc: Vec::new(),
+            archive_end: None,
+            pages: 17,
+            partitions: (0..16).map(of).collect(),
+        });
+        let (message, json) = (
+            commit.to_message(),
+            serde_json::to_vec(&commit).expect("JSON"),
+        );
+        assert!(
+            message.len() * 3 < json.len(),
+            "{} of {}",
+            message.len(),
+            json.len()
+        );
+        assert_eq!(
+            ShipRecord::from_message(&message).expect("a record"),
+            commit
+        );
+        let short = ShipRecord::Sealed {
+            incarnation: 7,
+            by: "a".to_owned(),
+        };
+        assert!(short.to_message().starts_with(b"{"));
+        assert_eq!(
+            ShipRecord::from_message(&short.to_message()).expect("a record"),
+            short
+        );
+        for cut in 0..message.len() {
+            assert!(ShipRecord::from_message(&message[..cut]).is_err(), "{cut}");
+        }
+    }
 }

@@ -89,7 +89,7 @@ impl Ship {
     }
 
     fn read(&self, message: StreamMessage) -> Result<Last, FleetError> {
-        let record = serde_json::from_slice(&message.payload);
+        let record = ShipRecord::from_message(&message.payload)?;
         let number = |name: &str| {
             let value = message.headers.get(name)?;
             value.as_str().parse().ok()
@@ -98,9 +98,7 @@ impl Ship {
             shipped: Shipped {
                 seq: message.sequence,
                 node: self.node.clone(),
-                record: record.map_err(|error| {
-                    FleetError::Damaged(format!("a record of the ship log: {error}"))
-                })?,
+                record,
             },
             last_commit: number(COMMIT).unwrap_or(0),
             pages: number(PAGES).unwrap_or(0),
@@ -178,7 +176,7 @@ impl Ship {
         if let Some(why) = &place.fenced {
             return Err(ShipError::Fenced(why.clone()));
         }
-        let payload = Bytes::from(serde_json::to_vec(record).unwrap_or_default());
+        let payload = Bytes::from(record.to_message());
         let pages = match record {
             ShipRecord::Commit(commit) => commit.pages.max(place.pages),
             _ => place.pages,
@@ -297,7 +295,7 @@ impl Ship {
             incarnation,
             by: by.to_owned(),
         };
-        let payload = Bytes::from(serde_json::to_vec(&record).unwrap_or_default());
+        let payload = Bytes::from(record.to_message());
         match self
             .attempt(&payload, last.shipped.seq, last.commit(), last.pages)
             .await

@@ -411,6 +411,21 @@ async fn three_servers_lose_nothing_when_one_is_killed() {
         return;
     };
     let fleet = world.fleet("f").await;
+    let client = async_nats::connect(&world.servers.servers().urls[0])
+        .await
+        .expect("a connection");
+    for stream in [
+        "portolan_f_links_0",
+        "portolan_f_ship",
+        "KV_portolan_f",
+        "KV_portolan_f_leases",
+    ] {
+        let stream = async_nats::jetstream::new(client.clone())
+            .get_stream(stream)
+            .await
+            .expect("the stream");
+        assert_eq!(stream.cached_info().config.num_replicas, 3);
+    }
     let (a, mut orders) = join(&fleet, "a", 1).await;
     order(&mut orders, adopted).await;
     let to = PartitionId(0);

@@ -77,6 +77,7 @@ async fn only_who_has_a_certificate_gets_in() {
         lease_ms: 3_000,
         max_pages: None,
         link_bytes: 1 << 30,
+        log_bytes: 64 << 20,
     };
     let begun = Instant::now();
     let fleet = loop {

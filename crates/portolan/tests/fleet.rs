@@ -76,6 +76,7 @@ impl World {
             lease_ms: 3_000,
             max_pages: None,
             link_bytes: 64 << 20,
+            log_bytes: 64 << 20,
         };
         let fleet = runtime
             .block_on(Fleet::create(&servers.servers(), new))

@@ -7,6 +7,7 @@ use crate::protocol::{
     Action, Assignment, Coordinator, Event, Keeper, KeeperAction, LeaseRecord, LogEvent, Patience,
     Renewal,
 };
+use crate::records::ShipRecord;
 use crate::ship::Ship;
 use crate::{boottime_ms, budget, names};
 use async_nats::jetstream::stream::Info;
@@ -344,7 +345,7 @@ impl Sources {
                 if message.seq >= self.log_end {
                     self.log_end = 0;
                 }
-                let record = serde_json::from_slice(&message.payload);
+                let record = ShipRecord::from_message(&message.payload);
                 let event = record.as_ref().map_or(LogEvent::Other, LogEvent::from);
                 let node = names::last_token(&message.subject).to_owned();
                 vec![Event::Log { seq: message.seq, node, event }]

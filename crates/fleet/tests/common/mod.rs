@@ -39,6 +39,7 @@ impl World {
             lease_ms: 3_000,
             max_pages: None,
             link_bytes: 64 << 20,
+            log_bytes: 64 << 20,
         }
     }
 

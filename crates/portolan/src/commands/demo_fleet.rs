@@ -47,6 +47,7 @@ pub(super) fn run(web: &Web, server: &Server, out: &Path, nodes: u8) -> Result<b
         lease_ms: LEASE_MS,
         max_pages: None,
         link_bytes: LINK_BYTES,
+        log_bytes: LINK_BYTES,
     };
     let fleet = runtime.block_on(Fleet::create(&servers.servers(), new))?;
     sayln!(

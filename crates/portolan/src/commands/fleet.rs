@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use portolan_crawl::Settings;
 use portolan_crawl::report::bytes;
+use portolan_crawl::settings::PartitionMethod;
 use portolan_fleet::{Fleet, FleetError, NewFleet, ServerConfig, Wish, certs};
 use portolan_model::Canonicalizer;
 
@@ -76,6 +77,11 @@ impl From<FleetError> for Failure {
 async fn new(arguments: &NewArguments) -> Result<(), Failure> {
     let settings = read_settings(arguments.config.as_deref(), Settings::default())?;
     settings.check().map_err(Failure::usage)?;
+    if settings.partition.method != PartitionMethod::Hash {
+        return Err(Failure::usage(
+            "partition.method: a fleet divides the Web by hash; 'vector' and 'dset' are for one machine",
+        ));
+    }
     let seeds = seeds(arguments, &settings)?;
     let lease_ms = u64::try_from(arguments.lease.as_millis()).unwrap_or(u64::MAX);
     if !(3_000..=600_000).contains(&lease_ms) {
@@ -91,6 +97,7 @@ async fn new(arguments: &NewArguments) -> Result<(), Failure> {
         lease_ms,
         max_pages: arguments.max_pages,
         link_bytes: arguments.link_disk << 30,
+        log_bytes: arguments.log_disk << 30,
     };
     Fleet::create(&arguments.servers.servers(), new).await?;
     sayln!(

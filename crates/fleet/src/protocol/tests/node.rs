@@ -413,7 +413,7 @@ impl SimNode {
         }
         let mut events = vec![Event::Tick];
         events.extend(state.done.drain(..).map(Event::Done));
-        if !(world.now_ms < self.cut_off_until_ms) {
+        if world.now_ms >= self.cut_off_until_ms {
             let end = world.news.len();
             events.extend(world.news[*heard..end].iter().filter_map(event));
             if *heard == 0 {
