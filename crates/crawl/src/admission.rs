@@ -13,6 +13,7 @@ use portolan_model::{
 };
 
 use crate::division::Division;
+use crate::keep;
 use crate::links::{NoHash, PageLinks, RawLinks};
 use crate::mapper::NameDrop;
 use crate::scope::Scope;
@@ -35,6 +36,8 @@ pub(crate) struct Admission {
     /// The host of the last link: links of a page are mostly of one host.
     last_host: (String, HostId),
     distinct: HashSet<u64, NoHash>,
+    /// Pages are kept fresh: new ones wait for their share of the rate.
+    puts_off: bool,
 }
 
 /// How many steps in a row may lead to a URL before it is excluded.
@@ -106,7 +109,13 @@ impl Admission {
                 sitemaps: settings.robots.max_sitemap_depth,
             },
             distinct: HashSet::default(),
+            puts_off: false,
         }
+    }
+
+    /// The same, for a crawl that keeps pages fresh.
+    pub(crate) fn putting_off(self, puts_off: bool) -> Self {
+        Self { puts_off, ..self }
     }
 
     /// `href` as it stands on `base`, in its canonical form; `None` if it is no URL that can be fetched.
@@ -198,7 +207,7 @@ impl Admission {
                 names.offer(admitted.host, url.host());
             }
             links.targets.push(doc);
-            links.push(page.partition, admitted);
+            links.push(page.partition, self.put_off(admitted));
         }
         self.vote(page, &mut links);
         links
@@ -260,9 +269,17 @@ impl Admission {
         };
         let admitted = self.admit(scope, target, target.doc_id(&self.ids), found);
         links.targets.push(admitted.doc);
-        links.push(page.partition, admitted);
+        links.push(page.partition, self.put_off(admitted));
         self.vote(page, &mut links);
         links
+    }
+
+    fn put_off<'u>(&self, mut admitted: Admitted<'u>) -> Admitted<'u> {
+        if self.puts_off {
+            let link = &mut admitted.link;
+            link.verdict = keep::put_off(link.kind, link.verdict);
+        }
+        admitted
     }
 
     /// The sitemaps that the robots.txt at `robots_url` names, by owner.

@@ -52,6 +52,8 @@ pub struct Plan {
     pub retry: Option<Retry>,
     /// Begin a new session: what is known and in scope is due again. If the beginning of one was cut off, that one goes on.
     pub new_session: bool,
+    /// Keep what is known fresh, at the rate of `settings.freshness`, until stopped.
+    pub keep_fresh: bool,
     /// Limits that hold for this run alone. They win over the settings, and are not remembered.
     pub this_run: RunLimits,
     /// Time, connections, addresses and chance, where they are not the machine's.
@@ -78,6 +80,7 @@ impl Plan {
             seeds: seeds.into_iter().map(seed).collect(),
             settings,
             new_session: false,
+            keep_fresh: false,
             retry: None,
             this_run: RunLimits::default(),
             outside: Outside::default(),

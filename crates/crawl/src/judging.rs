@@ -23,6 +23,7 @@ use crate::admission::Admission;
 use crate::commit::Finished;
 use crate::crawl::REGISTRY_DIR;
 use crate::error::CrawlError;
+use crate::keep::{Keeper, release_waiting};
 use crate::page::Workbench;
 use crate::retry::Retry;
 use crate::scope::Scope;
@@ -117,6 +118,15 @@ pub(crate) fn roots(
     roots.map(|(url, kind)| (url.doc_id(ids), kind)).collect()
 }
 
+/// What there is to do about known pages beside asking for those that are due.
+pub(crate) enum Keeping {
+    Nothing,
+    /// They are kept fresh until the crawl is stopped.
+    Fresh(Keeper),
+    /// A run before kept them fresh, and new ones waited for their share: those of the crawl in this directory are due.
+    Release(PathBuf),
+}
+
 /// The body of the thread that judges URLs by settings that changed, begins a new session, and then makes due again what
 /// failed. The crawl does not end before this does.
 pub(crate) fn run(
@@ -125,6 +135,7 @@ pub(crate) fn run(
     judging: Option<Judging>,
     beginning: Option<Beginning>,
     retried: Option<(Retry, Snapshot)>,
+    keeping: Keeping,
 ) {
     let mut judge = Judge {
         settings: &shared.settings,
@@ -145,9 +156,13 @@ pub(crate) fn run(
         if !shared.budget.is_stopping() {
             shared.judging.store(false, Ordering::SeqCst);
         }
-        match retried {
-            Some((retry, snapshot)) => retry.run(&hand, &snapshot, &mut judge),
-            None => Ok(()),
+        if let Some((retry, snapshot)) = retried {
+            retry.run(&hand, &snapshot, &mut judge)?;
+        }
+        match keeping {
+            Keeping::Fresh(keeper) => keeper.run(&hand, &mut judge),
+            Keeping::Release(dir) => release_waiting(&hand, &dir, &mut judge),
+            Keeping::Nothing => Ok(()),
         }
     };
     if let Err(error) = work() {

@@ -4,7 +4,7 @@
 //! directory a crawl) with `sealed` (files with checksums), `recovery` (what a start did), and `division` (who fetches what) with `claims`, `worker` (a thread with its partitions), `mapper` (names resolved ahead),
 //! `turn` (one host, a few URLs) with `asker` (the one way to ask), `address` and `body_watch`, `promise` and `pauses` (what outlives us), `robots` (settled before any page) with `neighbour` (what other hosts are owed), `page` (an answer becomes a
 //! visit) with `modules` (who reads what) and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
-//! `outages` (who is waited for), `retry` (what failed is asked for again).
+//! `outages` (who is waited for), `retry` (what failed is asked for again), `session` (all of it is), `keep` (what is worth most is, without end).
 //! `fleet`: a node's part of a crawl on many machines.
 //! Beside them: `scope` (may a link be crawled), `access` (what is sent along, and what is particular to hosts), `politeness` (how long a host rests), `gate`
 //! (addresses and hosts, shared by all workers), `network` (is it they or we?), `pools` (who may be at work, and who waits), `rate` (bytes a second), `parking` (idle
@@ -54,6 +54,7 @@ mod generations;
 mod hand;
 mod hand_over;
 mod judging;
+mod keep;
 mod links;
 mod machine;
 mod mapper;
@@ -100,6 +101,7 @@ pub use crawl::{ARCHIVE_DIR, Crawl, Plan, Prepared, REGISTRY_DIR, RunLimits, See
 pub use directory::snapshot;
 pub use error::CrawlError;
 pub use fresh::{Fresh, write_fresh};
+pub use keep::{Forecast, HostFreshness, NextFetch, Survey, leave_signals, survey};
 pub use machine::TooFewFiles;
 pub use machine::{memory_bytes, raise_open_files};
 pub use metrics::{Progress, peak_rss_bytes, process_cpu_seconds, thread_cpu_ns};

@@ -78,6 +78,8 @@ pub(crate) struct Metrics {
     pub(crate) duplicates: AtomicU64,
     /// URLs that had failed and were made due again.
     pub(crate) retried: AtomicU64,
+    /// URLs made due again to keep pages fresh, new ones among them.
+    pub(crate) refreshed: AtomicU64,
     /// URLs that were judged again because settings changed.
     pub(crate) judged: AtomicU64,
     /// Archived pages that were read again for that reason.

@@ -21,10 +21,11 @@ use portolan_registry::{Due, LastCheck, UrlRecord};
 use crate::admission::{Admission, Page};
 use crate::answered::{Answered, VisitRecords};
 use crate::generations::Generations;
+use crate::keep::{Lastmods, Signal};
 use crate::links::{PageLinks, RawLinks};
 use crate::mapper::NameDrop;
 use crate::metrics::Stage;
-use crate::modules::{Document, FinishedPage, Learned, Modules, Reports};
+use crate::modules::{Document, FinishedPage, Learned, Modules, Reports, Shown};
 use crate::revisit::{Validators, is_same_payload, is_unchanged, not_modified, take_over};
 use crate::settings::{HeadFirst, Settings};
 use crate::shared::Shared;
@@ -42,6 +43,8 @@ pub(crate) struct Workbench {
     names: NameDrop,
     builder: RecordBuilder,
     heads: Generations<DocId, ()>,
+    /// What the sitemap that was read last says of when pages changed.
+    lastmods: Lastmods,
 }
 
 /// An answer on its way to becoming a visit.
@@ -86,6 +89,8 @@ pub(crate) struct Refreshed {
     /// What the stored head asks of robots.
     pub(crate) directives: Directives,
     pub(crate) document: Vec<u8>,
+    /// What programs said of it.
+    pub(crate) reports: Reports,
 }
 
 impl Workbench {
@@ -101,6 +106,7 @@ impl Workbench {
             names,
             builder,
             heads: Generations::with_bound(HEADS_REMEMBERED),
+            lastmods: Lastmods::wanted(shared.keeper.is_some()),
         }
     }
 
@@ -221,7 +227,7 @@ impl Workbench {
                 record: None,
             };
         }
-        show(shared, fetched, &response, &visit);
+        show(shared, fetched.url, Shown::Answer(&response), &visit);
         // Outside of HTTP there is nothing to keep of an answer without a document.
         let is_kept = fetched.url.scheme().is_http() || status == 200;
         let record = is_kept.then(|| {
@@ -310,6 +316,13 @@ impl Workbench {
         (links, facts.texts)
     }
 
+    /// What the sitemap that was processed last says of when pages changed.
+    pub(crate) fn take_lastmods(&mut self, shared: &Shared, base: &CanonicalUrl) -> Vec<Signal> {
+        let admission = &self.admission;
+        self.lastmods
+            .take(&shared.ids, |loc| admission.resolve(base, loc))
+    }
+
     /// What is to be crawled of the links that were found on a page while it is still coming. `told`: what the links are
     /// relative to, what the page is encoded in, and whether it asks not to follow them.
     pub(crate) fn early_links(
@@ -357,10 +370,10 @@ impl Workbench {
                 head: None,
                 body: &new.document,
             };
-            let modules = &shared.modules;
-            let facts = self.read(&shared.settings, modules, &unread, Reports::default());
+            let mut facts = self.read(&shared.settings, &shared.modules, &unread, new.reports);
             visit.title = shortened(&facts.title, MAX_FIELD_BYTES).to_owned();
             visit.simhash = facts.simhash;
+            visit.facts = facts.take_facts();
             let base = facts
                 .base
                 .and_then(|href| self.admission.resolve(url, &href));
@@ -385,6 +398,7 @@ impl Workbench {
         }
         visit.follow(shared.session, Some((last.at, &last.visit)), same);
         visit.history.saved_bytes = new.saved_bytes;
+        show(shared, url, Shown::Document(&new.document), &visit);
         Processed {
             visit,
             links,
@@ -472,7 +486,8 @@ impl Workbench {
             head: unread.head,
             body,
         };
-        modules.read(&mut self.raw, &document, reports)
+        let (raw, lastmods) = (&mut self.raw, &mut self.lastmods);
+        modules.read(raw, lastmods, &document, reports)
     }
 
     fn redirect(
@@ -614,31 +629,27 @@ pub(crate) async fn ask_programs(
     fetched: &Fetched<'_>,
     response: &Response,
 ) -> Reports {
-    let modules = &shared.modules;
     let is_document = (200..300).contains(&response.status()) && fetched.refused.is_none();
-    if !modules.has_programs() || !is_document {
+    if !shared.modules.has_programs() || !is_document {
         return Reports::default();
     }
     let mime = response
         .header("content-type")
         .and_then(MimeType::parse_header);
     let body = decode_body(response, shared.settings.http.max_decoded_bytes);
-    if !modules.asks_program(mime.as_ref(), &body) {
-        return Reports::default();
-    }
-    let body = body.into_owned();
+    let modules = &shared.modules;
     modules.ask_programs(fetched.url, mime.as_ref(), body).await
 }
 
 /// Show what came to those who asked for it.
-pub(crate) fn show(shared: &Shared, fetched: &Fetched<'_>, response: &Response, visit: &Visit) {
+pub(crate) fn show(shared: &Shared, url: &CanonicalUrl, shown: Shown<'_>, visit: &Visit) {
     if !shared.modules.has_hooks() {
         return;
     }
     let page = FinishedPage {
-        url: fetched.url.as_str(),
+        url: url.as_str(),
         visit,
-        response,
+        shown,
         max_decoded_bytes: shared.settings.http.max_decoded_bytes,
     };
     if let Err(error) = shared.modules.show(&page) {

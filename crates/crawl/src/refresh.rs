@@ -1,6 +1,8 @@
 //! Volatile parts (`.tvi`): of a document that was fetched before, its table alone is fetched, and the stored document with the
 //! new parts is what the document is now. A table that does not fit the stored document, or none, means that the document is fetched whole.
 
+use std::borrow::Cow;
+
 use portolan_archive::{Cat, Message, warc_path};
 use portolan_content::{Directives, Fingerprint, Markup, Table, Tvi};
 use portolan_model::{CanonicalUrl, Standing, Visit};
@@ -221,6 +223,9 @@ impl Visitor {
             false => Fingerprint::of(&document),
         };
         let known_links = self.known_links(due, status);
+        let (mime, body) = (before.stored.mime.as_ref(), Cow::Borrowed(&*document));
+        let reports = self.shared.modules.ask_programs(url, mime, body);
+        let reports = self.asker.seat.hand_over(reports).await;
         let refreshed = Refreshed {
             visit: Visit {
                 at_ms,
@@ -242,6 +247,7 @@ impl Visitor {
                 false => Directives::default(),
             },
             document,
+            reports,
         };
         let mut bench = self.worker.bench.borrow_mut();
         let processed = bench.refreshed(&self.shared, (due, url, self.partition), last, refreshed);

@@ -60,6 +60,8 @@ pub struct Report {
     pub network_gone_seconds: f64,
     /// Of this run: URLs that failed before and were made due again.
     pub retried: u64,
+    /// Of this run: URLs that became due to keep pages fresh, and new ones that had their share of the rate.
+    pub refreshed: u64,
     /// Of this run: URLs that were judged again because settings or seeds changed, those that became due by that, and
     /// those that were taken out of the queue.
     pub judged: u64,
@@ -224,6 +226,10 @@ impl Report {
         if self.retried > 0 {
             let urls = counted(self.retried, "URL");
             writeln!(f, "  {urls} that had failed became due again in this run.")?;
+        }
+        if self.refreshed > 0 {
+            let urls = counted(self.refreshed, "URL");
+            writeln!(f, "  {urls} became due in this run to keep pages fresh.")?;
         }
         if self.network_outages > 0 {
             let gone = duration(self.network_gone_seconds);

@@ -7,6 +7,7 @@ use portolan_registry::LastCheck;
 
 use crate::answered::{Answered, VisitRecords};
 use crate::links::PageLinks;
+use crate::modules::Shown;
 use crate::page::{Fetched, Processed, show, visit_of};
 use crate::shared::Shared;
 
@@ -59,7 +60,7 @@ pub(crate) fn not_modified(
         }
     }
     visit.follow(shared.session, Some((last.at, before)), true);
-    show(shared, fetched, &response, &visit);
+    show(shared, fetched.url, Shown::Answer(&response), &visit);
     let (answered, _) = Answered::of(fetched.url, fetched.ip, response);
     let since_ms = match before.is_not_modified() {
         true if before.history.changed_ms > 0 => before.history.changed_ms,

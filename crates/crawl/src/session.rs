@@ -24,11 +24,25 @@ const NUMBER: &str = "session ";
 const BEGUN: &str = " begun at ";
 const UNFINISHED: &str = ", not all of its URLs are due yet";
 
+/// The end of the note of a session in which pages are kept fresh: nothing is due because it begins. Before all partitions know of it, ...
+const KEEPS_UNFINISHED: &str = ", to keep fresh";
+/// ... and from then on.
+const KEEPS: &str = ", keeps fresh";
+
 /// A session that is to begin.
 pub(crate) struct Beginning {
     dir: PathBuf,
     number: u32,
     begun_ms: u64,
+    /// Pages are kept fresh in it: none is due because it begins.
+    keeps: bool,
+}
+
+/// What a person asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Asked {
+    pub(crate) new_session: bool,
+    pub(crate) keep_fresh: bool,
 }
 
 /// The session of a crawl, and when it began: the one that begins, or the last that did.
@@ -48,13 +62,16 @@ impl Beginning {
     pub(crate) fn wanted(
         dir: &Path,
         partitions: &[Partition],
-        new_session: bool,
+        asked: Asked,
         now_ms: u64,
     ) -> Result<Option<Self>, CrawlError> {
-        if let Some(unfinished) = Self::read_unfinished(dir)? {
+        let noted = Self::read(dir)?;
+        if let Some((unfinished, true)) = noted {
             return Ok(Some(unfinished));
         }
-        if !new_session {
+        let is_keeping = noted.is_some_and(|(last, _)| last.keeps);
+        // What is kept fresh goes on in the session that began for it.
+        if !asked.new_session && (!asked.keep_fresh || is_keeping) {
             return Ok(None);
         }
         let last = partitions.iter().map(Partition::session).max().unwrap_or(1);
@@ -62,12 +79,17 @@ impl Beginning {
             dir: dir.to_owned(),
             number: last + 1,
             begun_ms: now_ms,
+            keeps: asked.keep_fresh && !asked.new_session,
         };
-        beginning.note(UNFINISHED)?;
+        beginning.note(match beginning.keeps {
+            true => KEEPS_UNFINISHED,
+            false => UNFINISHED,
+        })?;
         Ok(Some(beginning))
     }
 
-    fn read_unfinished(dir: &Path) -> Result<Option<Self>, CrawlError> {
+    /// The last session that was begun, and whether its beginning is unfinished.
+    fn read(dir: &Path) -> Result<Option<(Self, bool)>, CrawlError> {
         let path = dir.join(SESSION_FILE);
         if !path.exists() {
             return Ok(None);
@@ -76,15 +98,26 @@ impl Beginning {
         let text = unseal(&sealed, &path, "")?;
         let parse = |text: &str| {
             let (number, begun) = text.trim_end().strip_prefix(NUMBER)?.split_once(BEGUN)?;
-            let unfinished = begun.strip_suffix(UNFINISHED);
+            let ends = [
+                (UNFINISHED, false, true),
+                (KEEPS_UNFINISHED, true, true),
+                (KEEPS, true, false),
+                ("", false, false),
+            ];
+            let with = |(end, keeps, unfinished)| {
+                let begun_ms = begun.strip_suffix(end)?;
+                Some((begun_ms, keeps, unfinished))
+            };
+            let (begun_ms, keeps, unfinished) = ends.into_iter().find_map(with)?;
             let beginning = Self {
                 dir: dir.to_owned(),
                 number: number.parse().ok()?,
-                begun_ms: unfinished.unwrap_or(begun).parse().ok()?,
+                begun_ms: begun_ms.parse().ok()?,
+                keeps,
             };
-            Some(unfinished.map(|_| beginning))
+            Some((beginning, unfinished))
         };
-        parse(text).ok_or_else(|| {
+        parse(text).map(Some).ok_or_else(|| {
             CrawlError::Input(format!(
                 "{} names no session; restore the file from a copy",
                 path.display()
@@ -105,14 +138,14 @@ impl Beginning {
         for id in 0..partitions {
             self.renew(hand, PartitionId(id), &mut Vec::new());
         }
-        for id in 0..partitions {
+        for id in (0..partitions).filter(|_| !self.keeps) {
             let registry = self.dir.join(REGISTRY_DIR);
             let snapshot = Snapshot::open_one(&registry, shared.ids, id)?;
             self.renew_partition(hand, &snapshot, PartitionId(id), judge)?;
         }
         wait_until_folded(shared);
         if !shared.budget.is_stopping() {
-            self.note("")?;
+            self.note(if self.keeps { KEEPS } else { "" })?;
             tracing::info!(session = self.number, "the session has begun");
         }
         Ok(())
@@ -173,24 +206,52 @@ fn may_have_changed(url: &UrlRecord) -> bool {
 mod tests {
     use super::*;
 
+    const NEW: Asked = Asked {
+        new_session: true,
+        keep_fresh: false,
+    };
+    const KEEP: Asked = Asked {
+        new_session: false,
+        keep_fresh: true,
+    };
+
     #[test]
     fn a_beginning_that_was_cut_off_goes_on_and_a_damaged_note_is_told() {
         let dir = tempfile::tempdir().expect("a directory");
-        let read = || Beginning::read_unfinished(dir.path());
+        let read = || Beginning::read(dir.path());
         assert!(read().expect("no file").is_none());
-        let begun = Beginning::wanted(dir.path(), &[], true, 77).expect("noted");
+        let begun = Beginning::wanted(dir.path(), &[], NEW, 77).expect("noted");
         let begun = begun.expect("a session");
         assert_eq!((begun.number, begun.begun_ms), (2, 77));
         // Whoever comes next goes on with it, whatever was asked for.
-        for new_session in [false, true] {
-            let next = Beginning::wanted(dir.path(), &[], new_session, 99).expect("read");
-            assert_eq!(next.map(|next| next.begun_ms), Some(77));
+        for asked in [Asked::default(), NEW, KEEP] {
+            let next = Beginning::wanted(dir.path(), &[], asked, 99).expect("read");
+            assert_eq!(
+                next.map(|next| (next.begun_ms, next.keeps)),
+                Some((77, false))
+            );
         }
         begun.note("").expect("noted");
-        assert!(read().expect("a file").is_none());
+        assert!(
+            read()
+                .expect("a file")
+                .is_some_and(|(_, unfinished)| !unfinished)
+        );
         let path = dir.path().join(SESSION_FILE);
         std::fs::write(&path, "session 2").expect("written");
         let told = read().err().expect("damaged").to_string();
         assert!(told.contains("session is cut off"), "{told}");
+    }
+
+    #[test]
+    fn pages_are_kept_fresh_in_one_session_until_another_begins() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let wanted = |asked| Beginning::wanted(dir.path(), &[], asked, 5).expect("read");
+        let begun = wanted(KEEP).expect("a session");
+        assert!(begun.keeps);
+        assert!(wanted(Asked::default()).is_some_and(|unfinished| unfinished.keeps));
+        begun.note(KEEPS).expect("noted");
+        assert!(wanted(KEEP).is_none() && wanted(Asked::default()).is_none());
+        assert!(wanted(NEW).is_some_and(|next| !next.keeps));
     }
 }

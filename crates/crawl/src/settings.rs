@@ -51,6 +51,7 @@ pub struct Settings {
     pub content: ContentSettings,
     pub archive: ArchiveSettings,
     pub frontier: FrontierSettings,
+    pub freshness: FreshnessSettings,
     pub partition: PartitionSettings,
     pub registry: RegistrySettings,
     pub fleet: FleetSettings,
@@ -122,6 +123,14 @@ pub struct OutageSettings {
     pub wait_ms: u64,
 }
 
+impl OutageSettings {
+    /// For a crawl without end: a host that fails rests for a growing time, and is asked again.
+    pub(crate) fn never_give_up(&mut self) {
+        const CENTURY_MS: u64 = 100 * 365 * 86_400_000;
+        (self.give_up_ms, self.unknown_host_give_up_ms) = (CENTURY_MS, CENTURY_MS);
+    }
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RobotsSettings {
@@ -163,6 +172,27 @@ pub struct FrontierSettings {
     /// What comes sooner.
     pub order: Order,
     pub ranks: String,
+}
+
+/// How known pages are kept fresh.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FreshnessSettings {
+    pub fetches_per_s: f64,
+    pub new_share: f64,
+    pub importance: Importance,
+    pub sources_every_s: u64,
+    pub first_guess_per_day: f64,
+    pub tick_ms: u32,
+    pub memory_mb: u64,
+}
+
+/// What makes a page worth more than another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Importance {
+    Rank,
+    Equal,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -21,6 +21,7 @@ use crate::early::EARLY_PLACES;
 use crate::error::CrawlError;
 use crate::fleet::Membership;
 use crate::gate::Gate;
+use crate::keep::NoteBox;
 use crate::metrics::Metrics;
 use crate::modules::{Extensions, Modules};
 use crate::named::Named;
@@ -87,6 +88,8 @@ pub(crate) struct Shared {
     pub(crate) judged_before: (u64, u64),
     /// When this run opened the registry; tells it from other runs.
     pub(crate) run_ms: u64,
+    /// Where the keeper hears what becomes of URLs, if pages are kept fresh.
+    pub(crate) keeper: Option<NoteBox>,
     pub(crate) failure: Mutex<Option<CrawlError>>,
     /// `None` on a single machine.
     pub(crate) membership: Option<Arc<Membership>>,
@@ -149,6 +152,7 @@ impl Shared {
             session_begun_ms: 0,
             judged_before: (0, 0),
             run_ms: 0,
+            keeper: None,
             failure: Mutex::new(None),
             membership: None,
             settings,
@@ -190,6 +194,7 @@ impl Shared {
             Arc::clone(&self.ranker),
             self.ids,
         )
+        .putting_off(self.keeper.is_some())
     }
 
     /// May the Web be asked now? On a single machine always; a node needs its lease, and somewhere to put what comes.

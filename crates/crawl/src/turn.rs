@@ -17,6 +17,7 @@ use crate::body_watch::BodyWatch;
 use crate::budget::Claim;
 use crate::commit::Finished;
 use crate::early::Source;
+use crate::keep::{Note, Signal};
 use crate::links::PageLinks;
 use crate::metrics::Stage;
 use crate::page::{Fetched, Processed, ask_programs};
@@ -203,7 +204,7 @@ impl Visitor {
             Refresh::Done(processed) => {
                 claim.spend();
                 self.shared.metrics.add(&self.shared.metrics.settled, 1);
-                self.finish(due.url, *processed).await;
+                self.finish(due, *processed, Vec::new()).await;
                 return Next::Go;
             }
         }
@@ -287,9 +288,10 @@ impl Visitor {
                 } else {
                     drop(claim);
                 }
+                let signals = self.signals(url);
                 self.compare_with_table((&due, url, rules), head, &processed)
                     .await;
-                self.finish(due.url, processed).await;
+                self.finish(due, processed, signals).await;
                 Next::Go
             }
             Ok(Asked::Later) => self.put_back(due),
@@ -410,26 +412,40 @@ impl Visitor {
         visit.attempt = due.attempts.saturating_add(1);
         let last = due.last.as_deref().map(|last| (last.at, &last.visit));
         visit.follow(self.shared.session, last, false);
-        let links = PageLinks::none(Some(due.doc));
-        self.finish(
-            due.url,
-            Processed {
-                visit,
-                links,
-                record: None,
-            },
-        )
-        .await;
+        let processed = Processed {
+            visit,
+            links: PageLinks::none(Some(due.doc)),
+            record: None,
+        };
+        self.finish(due, processed, Vec::new()).await;
     }
 
-    async fn finish(&mut self, url: String, processed: Processed) {
+    /// What a sitemap says of other pages.
+    fn signals(&self, url: &CanonicalUrl) -> Vec<Signal> {
+        match self.shared.keeper {
+            Some(_) => self
+                .worker
+                .bench
+                .borrow_mut()
+                .take_lastmods(&self.shared, url),
+            None => Vec::new(),
+        }
+    }
+
+    async fn finish(&mut self, due: Due, processed: Processed, signals: Vec<Signal>) {
         let Processed {
             visit,
             links,
             record,
         } = processed;
+        let pulse = self.asker.pulse;
+        let note = self.shared.keeper.is_some().then(|| {
+            let at = (self.turn.host, self.partition);
+            let note = Note::of(&self.shared, at, &due, &visit, &links, signals);
+            note.with_pulse(&pulse)
+        });
         let entry = Entry::Visit {
-            url,
+            url: due.url,
             visit,
             pulse: self.asker.pulse,
             links: links.own,
@@ -437,6 +453,9 @@ impl Visitor {
             targets: links.targets,
         };
         self.hand_over(self.partition, entry, record).await;
+        if let (Some(keeper), Some(note)) = (&self.shared.keeper, note) {
+            keeper.leave(note).await;
+        }
     }
 
     pub(crate) async fn hand_over(

@@ -301,6 +301,7 @@ fn report(
         judged_due: stats.judged_due - shared.judged_before.0,
         judged_out: stats.judged_out - shared.judged_before.1,
         retried: metrics.retried.load(Ordering::Relaxed),
+        refreshed: metrics.refreshed.load(Ordering::Relaxed),
         seconds,
         cpu_seconds,
         peak_rss_bytes: peak_rss_bytes(),

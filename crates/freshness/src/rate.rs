@@ -71,6 +71,13 @@ impl PooledHistory {
         }
     }
 
+    /// Notes all that is known of one of the host's pages.
+    pub fn add_page(&mut self, page: &History) {
+        self.changes += f64::from(page.changes);
+        self.changed_days += f64::from(page.changed_days);
+        self.unchanged_days += f64::from(page.unchanged_days);
+    }
+
     /// The rate of a page of this host of which nothing is known; `prior` is the rate of a page of any host.
     pub fn rate(&self, prior: f64) -> f64 {
         likeliest(self.changes, self.changed_days, self.unchanged_days, prior)

@@ -12,6 +12,7 @@ use std::collections::BinaryHeap;
 use crate::DAY_S;
 use crate::page::{NOBODY, PageClass, PageState};
 use crate::queues::{QUEUES, Queues, queue_of};
+use crate::rate::History;
 use crate::value::{age_of_value, value};
 
 /// More heads above the threshold than this, and it is raised.
@@ -53,8 +54,8 @@ pub struct Scheduler {
     queues: Queues,
     /// Rate and importance of each class, which are powers of two with fractions and take long to compute.
     classes: Vec<(f64, f64)>,
-    /// Days that a signal adds to a page's age.
-    days_of_signal: f64,
+    /// Changes that a signal is as good as: by so many times the mean time between changes it makes a page older.
+    signal_changes: f64,
     threshold: f64,
     /// Queues whose heads may be worth more than the threshold.
     awake: Vec<u16>,
@@ -70,15 +71,16 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// `days_of_signal` is what a signal adds to a page's age ([`crate::Signals::days_of_signal`]).
-    pub fn new(days_of_signal: f64) -> Scheduler {
+    /// `signal_changes` is what a signal adds to the changes to be expected since the last fetch
+    /// ([`crate::Signals::changes_of_signal`]).
+    pub fn new(signal_changes: f64) -> Scheduler {
         Scheduler {
             pages: Vec::new(),
             queues: Queues::new(),
             classes: PageClass::all()
                 .map(|class| (class.rate(), class.importance()))
                 .collect(),
-            days_of_signal,
+            signal_changes,
             threshold: f64::INFINITY,
             awake: Vec::new(),
             is_awake: vec![false; QUEUES],
@@ -91,8 +93,8 @@ impl Scheduler {
     }
 
     /// As `new`, with room for this many pages.
-    pub fn with_capacity(days_of_signal: f64, pages: usize) -> Scheduler {
-        let mut scheduler = Scheduler::new(days_of_signal);
+    pub fn with_capacity(signal_changes: f64, pages: usize) -> Scheduler {
+        let mut scheduler = Scheduler::new(signal_changes);
         scheduler.pages.reserve_exact(pages);
         scheduler
     }
@@ -103,6 +105,19 @@ impl Scheduler {
         self.pages.push(PageState::new(class, fetched_s));
         self.enqueue(id);
         PageId(id)
+    }
+
+    /// The same for a page of which something is known already.
+    pub fn insert_known(&mut self, class: PageClass, fetched_s: u32, history: History) -> PageId {
+        let id = self.insert(class, fetched_s);
+        self.pages[id.0 as usize].set_history(history);
+        id
+    }
+
+    /// Takes a page out as if it had been picked, whatever it is worth. One that is out already stays out; one that is put
+    /// aside until its host may be asked may be picked all the same.
+    pub fn take(&mut self, id: PageId) {
+        self.dequeue(id.0);
     }
 
     pub fn len(&self) -> usize {
@@ -118,6 +133,26 @@ impl Scheduler {
         let page = &self.pages[id.0 as usize];
         let (rate, importance) = self.classes[page.class().number()];
         value(rate, importance, self.age(page, now_s))
+    }
+
+    /// Rate and importance by which the page is scheduled.
+    pub fn class(&self, id: PageId) -> PageClass {
+        self.pages[id.0 as usize].class()
+    }
+
+    /// What checks of the page found.
+    pub fn history(&self, id: PageId) -> History {
+        self.pages[id.0 as usize].history()
+    }
+
+    /// When it was fetched last.
+    pub fn fetched_s(&self, id: PageId) -> u32 {
+        self.pages[id.0 as usize].fetched_s
+    }
+
+    /// Signals since then.
+    pub fn signals(&self, id: PageId) -> u32 {
+        self.pages[id.0 as usize].signals().into()
     }
 
     /// How often the threshold was lowered, for which all queues are looked at.
@@ -206,8 +241,12 @@ impl Scheduler {
 
     /// Days since the last fetch, and what signals add.
     fn age(&self, page: &PageState, now_s: u32) -> f64 {
-        f64::from(now_s.saturating_sub(page.fetched_s)) / DAY_S
-            + f64::from(page.signals()) * self.days_of_signal
+        f64::from(now_s.saturating_sub(page.fetched_s)) / DAY_S + self.signalled_days(page)
+    }
+
+    fn signalled_days(&self, page: &PageState) -> f64 {
+        let (rate, _) = self.classes[page.class().number()];
+        f64::from(page.signals()) * self.signal_changes / rate
     }
 
     /// Pages that were put aside and whose hosts may be asked again wait at the heads of their queues: they are the oldest.
@@ -255,7 +294,7 @@ impl Scheduler {
     fn reaches_threshold_s(&self, page: &PageState) -> u32 {
         let (rate, importance) = self.classes[page.class().number()];
         let age = age_of_value(rate, importance, self.threshold);
-        let days = age - f64::from(page.signals()) * self.days_of_signal;
+        let days = age - self.signalled_days(page);
         (f64::from(page.fetched_s) + (days * DAY_S).max(0.0)) as u32
     }
 

@@ -72,6 +72,11 @@ impl Signals {
         (self.signal_rate / self.false_rate.max(1e-9)).ln() / self.unseen_rate
     }
 
+    /// The same in changes to be expected, for pages of which this share of the changes comes without a signal: ln(γ/ν) · Δ/α.
+    pub fn changes_of_signal(&self, unseen_share: f64) -> f64 {
+        self.days_of_signal() * self.unseen_rate / unseen_share.max(1e-9)
+    }
+
     /// The effective age of a page with this many signals since its last fetch: ι = τ + n · ln(γ/ν)/α.
     pub fn effective_age(&self, age: f64, signals: u32) -> f64 {
         age + f64::from(signals) * self.days_of_signal()
@@ -96,6 +101,7 @@ mod tests {
             false_rate: 0.5,
         };
         assert!((signals.effective_age(1.0, 2) - (1.0 + 20.0 * 2f64.ln())).abs() < 1e-9);
+        assert!((signals.changes_of_signal(0.5) - 2.0 * 2f64.ln()).abs() < 1e-9);
         let noise = Signals {
             false_rate: 1.0,
             ..signals

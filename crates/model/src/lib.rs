@@ -37,4 +37,6 @@ pub use ports::service_of_port;
 pub use ranker::{Known, MAX_CLASS, Order, Ranker, SCORE_BITS, given_priority, plain_priority};
 pub use reason::{Cause, Reason};
 pub use url::{CanonicalUrl, CanonicalUrlError, Canonicalizer, is_public_suffix};
-pub use visit::{ArchivePosition, Change, Fact, History, Outcome, Truncation, Visit};
+pub use visit::{
+    ArchivePosition, Change, Fact, History, Outcome, SAME_TEXT_BITS, Truncation, Visit,
+};

@@ -84,6 +84,7 @@ reasons! {
         EmbedsOff = 16, "embeds-off", "pages embed it, and content.embeds is off";
         SitemapsOff = 17, "sitemaps-off", "it is a sitemap, and robots.sitemaps is off";
         SitemapDepth = 28, "sitemap-depth", "it is named by sitemap indexes that are nested too deep";
+        WaitsForItsShare = 29, "waits-for-its-share", "it is new, and waits for the share of the rate that new pages have";
     }
     Turn {
         Robots = 32, "robots", "robots.txt forbids it";

@@ -78,7 +78,17 @@ pub struct History {
     /// Bytes that were not sent because the page was not modified, or because its volatile parts alone were asked for; 0
     /// if it was sent.
     pub saved_bytes: u64,
+    /// How many of the checks told news: another text than the one before, where `changes` counts every other byte.
+    pub news: u32,
+    /// Time between checks at whose end there were no news, summed.
+    pub quiet_ms: u64,
+    /// Time between checks at whose end there were news, summed.
+    pub news_after_ms: u64,
 }
+
+/// Texts whose near-duplicate digests differ in at most this many of 64 bits are the same to a reader: a clock or an
+/// advertisement is another one.
+pub const SAME_TEXT_BITS: u32 = 3;
 
 impl Default for History {
     fn default() -> Self {
@@ -91,6 +101,9 @@ impl Default for History {
             before: 0,
             links_at: 0,
             saved_bytes: 0,
+            news: 0,
+            quiet_ms: 0,
+            news_after_ms: 0,
         }
     }
 }
@@ -265,6 +278,15 @@ impl Visit {
                 history.changes = history.changes.saturating_add(1);
                 history.changed_ms = self.at_ms;
             }
+            if let Some((_, before)) = before {
+                let between_ms = self.at_ms.saturating_sub(before.at_ms);
+                if is_change && !self.has_text_of(before) {
+                    history.news = history.news.saturating_add(1);
+                    history.news_after_ms = history.news_after_ms.saturating_add(between_ms);
+                } else {
+                    history.quiet_ms = history.quiet_ms.saturating_add(between_ms);
+                }
+            }
             history.gone_ms = match (self.is_gone(), history.gone_ms) {
                 (false, _) => 0,
                 (true, 0) => self.at_ms,
@@ -279,6 +301,15 @@ impl Visit {
             let whole = before.wire_bytes + before.history.saved_bytes;
             self.history.saved_bytes = whole.saturating_sub(self.wire_bytes);
         }
+    }
+
+    /// Would a reader take both for the same page? What has no text is never the same.
+    fn has_text_of(&self, other: &Visit) -> bool {
+        self.has_content()
+            && other.has_content()
+            && self.simhash != 0
+            && other.simhash != 0
+            && (self.simhash ^ other.simhash).count_ones() <= SAME_TEXT_BITS
     }
 
     /// Is this a document: a page or file that the crawl was after?
@@ -339,6 +370,26 @@ mod tests {
             assert_eq!(visit.is_document(), status != 404);
             last = Some(visit);
         }
+    }
+
+    #[test]
+    fn a_clock_on_a_page_is_a_change_and_no_news() {
+        let with_text = |at_ms: u64, simhash: u64, before: Option<(u64, &Visit)>| {
+            let mut visit = check(at_ms, 200);
+            visit.simhash = simhash;
+            visit.follow(1, before, false);
+            visit
+        };
+        let first = with_text(100, 0xffff, None);
+        let clock = with_text(150, 0xfffe, Some((1, &first)));
+        let news = with_text(250, 0x00fe, Some((2, &clock)));
+        let told = |visit: &Visit| {
+            let history = visit.history;
+            let counts = (history.changes, history.news);
+            (counts, history.quiet_ms, history.news_after_ms)
+        };
+        assert_eq!(told(&clock), ((1, 0), 50, 0));
+        assert_eq!(told(&news), ((2, 1), 50, 100));
     }
 
     #[test]

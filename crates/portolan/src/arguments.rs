@@ -40,6 +40,9 @@ pub(crate) enum Command {
         mut_arg("wait", |arg| arg.hide(true)),
         mut_arg("retry_failed", |arg| arg.hide(true)),
         mut_arg("new_session", |arg| arg.hide(true)),
+        mut_arg("keep_fresh", |arg| arg.hide(true)),
+        mut_arg("rate", |arg| arg.hide(true)),
+        mut_arg("per_day", |arg| arg.hide(true)),
         mut_arg("connections", |arg| arg.hide(true)),
         mut_arg("threads", |arg| arg.hide(true)),
         mut_arg("quiet", |arg| arg.hide(true)),
@@ -50,6 +53,8 @@ pub(crate) enum Command {
     Status(StatusArguments),
     Sessions(SessionsArguments),
     Diff(DiffArguments),
+    Freshness(crate::arguments_freshness::FreshnessArguments),
+    Signal(crate::arguments_freshness::SignalArguments),
     Urls(UrlsArguments),
     Why(WhyArguments),
     Links(LinksArguments),
@@ -85,6 +90,9 @@ pub(crate) enum Command {
   Crawl the same pages again, and see what has changed:\n\n\
     portolan crawl --out docs --new-session\n\
     portolan sessions docs\n\n\
+  Keep what is known fresh until stopped, always the page that is worth most:\n\n\
+    portolan crawl --out docs --keep-fresh --rate 50/s\n\
+    portolan freshness docs\n\n\
     Ctrl-C once: finish what is under way, commit, report. Twice: stop now; nothing is lost.\n\n\
     Exit code: 0 in order, 1 if it failed or nothing at all could be fetched, 2 for bad input,\n\
     3 if it is not complete because URLs wait for hosts that fail.")]
@@ -148,6 +156,16 @@ pub(crate) struct CrawlArguments {
     /// finished of the session before becomes part of the new one
     #[arg(long)]
     pub(crate) new_session: bool,
+    /// Keep what the crawl in DIR knows fresh, without end: always the page that is worth most becomes due, by how often it
+    /// changes, how old its copy is and how many pages link to it
+    #[arg(long)]
+    pub(crate) keep_fresh: bool,
+    /// With --keep-fresh, URLs that become due: 50/s, 10/m, 2000/h or 1000000/d (setting freshness.fetches_per_s) [default: 1/s]
+    #[arg(long, value_name = "N/s", value_parser = crate::arguments_freshness::parse_rate, requires = "keep_fresh", conflicts_with = "per_day")]
+    pub(crate) rate: Option<f64>,
+    /// The same a day
+    #[arg(long, value_name = "N", requires = "keep_fresh", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) per_day: Option<u64>,
     /// Requests under way at once, over all hosts [default: by the machine, at most 1024]
     #[arg(long, value_name = "N", value_parser = at_least_one(), allow_negative_numbers = true)]
     pub(crate) connections: Option<usize>,
@@ -491,6 +509,7 @@ pub(crate) enum BenchCommand {
     /// Take turns of many hosts: CPU for the next one
     Frontier(BenchFrontierArguments),
     Freshness(crate::arguments_bench::BenchFreshnessArguments),
+    Session(crate::arguments_bench::BenchSessionArguments),
     Tol(crate::arguments_bench::BenchTolArguments),
 }
 

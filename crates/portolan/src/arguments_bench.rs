@@ -1,4 +1,4 @@
-//! The command line of `portolan bench crawl`, `pace`, `extract`, `archive`, `tol` and `freshness`.
+//! The command line of `portolan bench crawl`, `pace`, `extract`, `archive`, `tol`, `freshness` and `session`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -188,6 +188,25 @@ pub(crate) struct BenchFreshnessArguments {
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1_000_000, 10_000_000],
         value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub(crate) urls: Vec<u32>,
+    /// Instead, keep a simulated Web fresh that changes while it is served, for this many of its days (2 s each), and tell what its
+    /// witness counted: with politeness in force, without sitemaps and with them
+    #[arg(long, value_name = "DAYS", num_args = 0..=1, default_missing_value = "40")]
+    pub(crate) web: Option<f64>,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Crawl a simulated Web that does not change in two sessions: CPU and bytes of the second beside the first
+#[derive(Args)]
+#[command(after_help = "Example:\n  \
+    portolan bench session                      200 hosts x 500 pages of 21 KB, all of which answer 304 the second time\n\n\
+    The Web is served by a second process; its CPU time is not counted.")]
+pub(crate) struct BenchSessionArguments {
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) hosts: u32,
+    /// Pages of each host
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub(crate) pages: u32,
     #[arg(long)]
     pub(crate) json: bool,
 }

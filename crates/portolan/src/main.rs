@@ -12,6 +12,7 @@ mod arguments_augment;
 mod arguments_bench;
 mod arguments_fleet;
 mod arguments_fleet_commands;
+mod arguments_freshness;
 mod arguments_graph;
 mod arguments_simulate;
 mod commands;

@@ -17,7 +17,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "crawl",
         &[
-            "model", "content", "net", "registry", "archive", "graph", "fleet",
+            "model",
+            "content",
+            "net",
+            "registry",
+            "archive",
+            "graph",
+            "freshness",
+            "fleet",
         ],
     ),
     ("simulate", &["model", "net", "registry", "crawl", "simweb"]),

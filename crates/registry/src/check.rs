@@ -243,6 +243,7 @@ fn read_journal(
                 | Entry::Again { .. }
                 | Entry::Judged { .. }
                 | Entry::Session { .. }
+                | Entry::Refresh { .. }
                 | Entry::Sent { .. } => {}
             }
         }

@@ -259,6 +259,8 @@ pub(crate) enum Act {
     Again,
     /// What other settings say of it; see `Entry::Judged`.
     Judge { verdict: Verdict, vote: u32 },
+    /// Its copy has grown old; see `Entry::Refresh`.
+    Refresh,
     /// It is due in a new session, whose visits are recorded from `from` on.
     Renew { was: Was, from: u64 },
 }

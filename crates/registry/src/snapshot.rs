@@ -102,6 +102,11 @@ impl Snapshot {
         &self.ids
     }
 
+    /// How many partitions it has.
+    pub fn partitions(&self) -> u16 {
+        self.states.len() as u16
+    }
+
     pub fn stats(&self) -> Stats {
         let mut sum = Stats::default();
         for state in &self.states {

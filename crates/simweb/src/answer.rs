@@ -2,6 +2,7 @@
 
 use crate::changes::Version;
 use crate::encoding::Coding;
+use crate::motion::Candour;
 use crate::oddity::Oddity;
 use crate::page::Scratch;
 use crate::plan::{Hop, Redirect, Role, Via};
@@ -152,11 +153,16 @@ impl Web {
         self.write_body(host, page, &mut scratch, &mut answer.body);
         version.write(&mut answer.body);
         self.write_part(host, page, &mut answer.body);
+        self.write_news(host, page, version, &mut answer.body);
+        let is_fickle = self.write_fickle(host, page, &mut answer.body);
         answer.scratch = scratch;
         answer.oddity = self.oddity(host, page);
         self.write_type(host, page, answer);
         self.write_table_header(host, page, answer);
-        self.write_validators(host, page, version, request, answer);
+        // What differs in each answer has nothing to be known by.
+        if !is_fickle {
+            self.write_validators(host, page, version, request, answer);
+        }
         if answer.status == 200 {
             self.encode(host, page, request, answer);
             answer.body_ms = self.body_ms(host, page);
@@ -218,6 +224,14 @@ impl Web {
         if self.lacks_validators(host, page) || self.is_volatile(host, page) {
             return;
         }
+        let version = match self.candour(host) {
+            Candour::Honest => version,
+            Candour::Denies => Version::default(),
+            Candour::Boasts => Version {
+                number: self.motion_ms().unwrap_or(0) as u32,
+                ..version
+            },
+        };
         let tag = mix(self.spec.seed, u64::from(host), u64::from(page), 0x50)
             .wrapping_add(u64::from(version.number));
         answer.headers.extend_from_slice(b"ETag: \"");

@@ -83,6 +83,7 @@ impl Web {
                 version.number += 1;
             }
         }
+        version.number += self.moved(host, page);
         version
     }
 

@@ -18,6 +18,7 @@ const INDEX: &str = "\
 /-/verdict     both in a few figures: what was fetched of what there is, how fast, how politely
 /-/figures     counts so far, of healthy and of sick hosts
 /-/spec        the parameters of this Web         /-/generation?set=N   let pages change
+/-/motion      pages change from now on           /-/freshness?from_s=N  how fresh the client's copies were since then
 ";
 
 /// Answers a request that names no host of the Web. False: not ours either.
@@ -67,6 +68,14 @@ pub(crate) fn control(web: &Web, witness: &Witness, request: &Request, answer: &
                 web.set_generation(generation);
             }
             json(answer, &web.generation());
+        }
+        "/-/motion" => {
+            web.set_in_motion();
+            json(answer, &web.motion_ms());
+        }
+        "/-/freshness" => {
+            let from_ms = number("from_s").unwrap_or(0).saturating_mul(1000);
+            json(answer, &witness.freshness(from_ms));
         }
         "/-/truth" => {
             let mut truth_query = TruthQuery::default();

@@ -7,6 +7,7 @@
 //! # Layout
 //!
 //! - `spec`: the parameters; `presets`: ready ones; `oddity`: kinds of errors and odd behaviour
+//! - `changes`: pages of one generation and the next; `motion`: pages that change while they are served
 //! - `seed`: arithmetic that turns parameters into choices
 //! - `plan`: what every page is; `links`: who links to whom; `spelling`: how a link writes a URL; `robots`: robots.txt
 //! - `web`: names, URLs, and which resource a request means
@@ -43,6 +44,7 @@ mod japanese;
 mod library;
 mod links;
 mod listing;
+mod motion;
 mod oddity;
 mod page;
 mod plan;
@@ -67,6 +69,7 @@ mod words;
 
 pub use changes::ChangeSpec;
 pub use library::html_files;
+pub use motion::MotionSpec;
 pub use oddity::{Fault, Oddity};
 pub use plan::Via;
 pub use run::{RunError, StopHandle, control_url, crawl_command, run};
@@ -82,6 +85,6 @@ pub use verdict::Verdict;
 pub use web::{SESSION_PARAMETER, Web};
 pub use within::Within;
 pub use witness::{
-    GapClass, HostReport, IpReport, Repeat, RequestRecord, UrlCount, Violation, ViolationKind,
-    Witness, WitnessReport,
+    FreshnessReport, GapClass, HostReport, IpReport, Repeat, RequestRecord, UrlCount, Violation,
+    ViolationKind, Witness, WitnessReport,
 };

@@ -65,8 +65,13 @@ impl Web {
     }
 
     fn known_pages(&self, host: u32) -> impl Iterator<Item = u32> {
-        let trunk_pages = (self.hosts[host as usize].pages.len() as u32).div_ceil(BLOCK);
-        (0..trunk_pages.min(KNOWN_PAGES_LISTED)).map(|n| n * BLOCK)
+        let trunk_pages = self.pages_of(host).div_ceil(BLOCK);
+        // Of a Web that moves, sitemaps tell when each page changed.
+        let (listed, apart) = match self.motion_ms() {
+            Some(_) => (self.pages_of(host), 1),
+            None => (trunk_pages.min(KNOWN_PAGES_LISTED), BLOCK),
+        };
+        (0..listed).map(move |n| n * apart)
     }
 
     pub(crate) fn feed(&self, host: u32) -> (Vec<u8>, &'static str) {
@@ -119,7 +124,10 @@ impl Web {
             let url = escape(&self.page_url(host, *page));
             let _ = writeln!(
                 text,
-                "<url><loc>{url}</loc><lastmod>2026-01-01</lastmod></url>"
+                "<url><loc>{url}</loc>{}</url>",
+                self.lastmod(host, *page)
+                    .map(|date| format!("<lastmod>{date}</lastmod>"))
+                    .unwrap_or_default()
             );
         }
         text.push_str("</urlset>\n");

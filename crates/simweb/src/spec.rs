@@ -1,6 +1,7 @@
 //! What a simulated Web is made of: plain data with a seed. Two equal specs give the same Web, byte for byte.
 
 use crate::changes::ChangeSpec;
+use crate::motion::MotionSpec;
 use crate::oddity::{Fault, Oddity};
 use crate::tables::TablesSpec;
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,7 @@ pub struct WebSpec {
     pub odd: OddSpec,
     pub sick: SickSpec,
     pub changes: ChangeSpec,
+    pub motion: MotionSpec,
     pub tables: TablesSpec,
 }
 
@@ -220,6 +222,7 @@ impl Default for WebSpec {
             odd: OddSpec::default(),
             sick: SickSpec::default(),
             changes: ChangeSpec::default(),
+            motion: MotionSpec::default(),
             tables: TablesSpec::default(),
         }
     }
@@ -384,6 +387,9 @@ impl WebSpec {
             range(name, count, 0, MAX_HOSTS)?;
         }
         range("sick.drip_pause_ms", self.sick.drip_pause_ms, 1, 600_000)?;
+        range("motion.changes_a_day", self.motion.changes_a_day, 0.0, 1e6)?;
+        range("motion.spread", self.motion.spread, 0.0, 5.0)?;
+        range("motion.day_s", self.motion.day_s, 0.001, 1e9)?;
         range("odd.close_after", self.odd.close_after, 1, u32::MAX)?;
         for (name, share) in self.shares() {
             range(name, share, 0.0, 1.0)?;
@@ -397,7 +403,7 @@ impl WebSpec {
         )
     }
 
-    fn shares(&self) -> [(&'static str, f64); 37] {
+    fn shares(&self) -> [(&'static str, f64); 43] {
         let (l, c, f, r, d) = (
             &self.links,
             &self.content,
@@ -436,6 +442,12 @@ impl WebSpec {
             ("discovery.nofollow_share", d.nofollow_share),
             ("discovery.image_share", d.image_share),
             ("discovery.decoy_share", d.decoy_share),
+            ("motion.burst_share", self.motion.burst_share),
+            ("motion.daily_share", self.motion.daily_share),
+            ("motion.clock_share", self.motion.clock_share),
+            ("motion.advert_share", self.motion.advert_share),
+            ("motion.lying_share", self.motion.lying_share),
+            ("motion.no_lastmod_share", self.motion.no_lastmod_share),
             ("latency.body_share", self.latency.body_share),
             ("odd.host_share", self.odd.host_share),
             ("odd.page_share", self.odd.page_share),

@@ -1,6 +1,7 @@
 //! The simulated Web as a whole: hosts, names, URLs, and which resource a request means. No sockets, no bytes of pages.
 
 use crate::library::Library;
+use crate::motion::Motion;
 use crate::oddity::Oddity;
 use crate::plan::{HostPlan, PagePlan, PathClass, Role, SitemapKind, Via, pick_oddity, plan_host};
 use crate::robots::RobotsKind;
@@ -28,6 +29,7 @@ pub struct Web {
     /// `:8080` or nothing.
     pub(crate) port_part: String,
     pub(crate) generation: AtomicU32,
+    pub(crate) motion: Motion,
 }
 
 /// What a request path stands for on a host.
@@ -64,6 +66,7 @@ impl Web {
             scheme: if spec.tls { "https" } else { "http" },
             port_part: spec.url_port.map(|p| format!(":{p}")).unwrap_or_default(),
             generation: AtomicU32::new(0),
+            motion: Motion::default(),
             spec,
         })
     }
@@ -78,6 +81,10 @@ impl Web {
 
     pub fn page_count(&self) -> u64 {
         self.hosts.iter().map(|h| h.pages.len() as u64).sum()
+    }
+
+    pub fn pages_of(&self, host: u32) -> u32 {
+        self.hosts[host as usize].pages.len() as u32
     }
 
     pub fn host_name(&self, host: u32) -> String {

@@ -3,10 +3,12 @@
 //! `begin` when a request's head has been read, `end` when its answer is out, `abort` when the client was gone before that. A
 //! request's time runs from `begin` to just before the last write. Everything is kept for each host under a lock of its own.
 
+mod copies;
 mod lane;
 mod report;
 mod slot;
 
+pub use copies::FreshnessReport;
 pub use report::{
     GapClass, HostReport, IpReport, Repeat, RequestRecord, UrlCount, Violation, ViolationKind,
     WitnessReport,
@@ -14,6 +16,7 @@ pub use report::{
 
 use crate::sick::{Figures, Ward};
 use crate::web::{Resource, Web};
+use copies::Copies;
 use lane::Breach;
 use slot::{HostSlot, IpSlot};
 use std::collections::{BTreeMap, VecDeque};
@@ -46,6 +49,7 @@ pub struct Witness {
     sick: Ward,
     details: Mutex<Details>,
     agents: Mutex<Vec<(String, u64)>>,
+    copies: Mutex<Copies>,
     log_on: AtomicBool,
     log: Mutex<(usize, VecDeque<RequestRecord>)>,
 }
@@ -116,6 +120,7 @@ impl Witness {
             sick: Ward::new(&web.spec.sick),
             details: Mutex::default(),
             agents: Mutex::default(),
+            copies: Mutex::default(),
             log_on: AtomicBool::new(false),
             log: Mutex::default(),
             web,
@@ -174,6 +179,7 @@ impl Witness {
         self.bad_requests.store(0, Relaxed);
         self.connections.store(0, Relaxed);
         *lock(&self.details) = Details::default();
+        *lock(&self.copies) = Copies::default();
         lock(&self.agents).clear();
         lock(&self.log).1.clear();
     }
@@ -237,6 +243,12 @@ impl Witness {
             .filter(|r| r.first_epoch == r.epoch)
             .count() as u64;
         report
+    }
+
+    /// How fresh the client's copies were from a time after the Web was set in motion until now.
+    pub fn freshness(&self, from_ms: u64) -> FreshnessReport {
+        let to_ms = self.web.motion_ms().unwrap_or(0);
+        lock(&self.copies).report(&self.web, from_ms, to_ms)
     }
 
     /// Figures for each host that was asked anything.
@@ -365,6 +377,13 @@ impl Witness {
             )
         };
         self.leave_ip(&ticket, outcome.end_ns);
+        if let (Resource::Page(page), 200 | 304, false) =
+            (ticket.resource, outcome.status, ticket.head)
+            && let Some(now_ms) = self.web.motion_ms()
+        {
+            let sent = outcome.status == 200;
+            lock(&self.copies).note(ticket.host, page, now_ms, sent);
+        }
         for finding in findings {
             self.note_finding(finding, ticket.host, target);
         }

@@ -5,6 +5,7 @@ use portolan_archive::{Conversion, MAX_CONVERSIONS};
 use portolan_content::{Directives, Simhash};
 use portolan_model::{Fact, LinkKind};
 
+use crate::keep::Lastmods;
 use crate::links::RawLinks;
 use crate::page::{MAX_FIELD_BYTES, shortened};
 
@@ -60,6 +61,8 @@ pub struct Findings<'a> {
     /// The module's name.
     pub(crate) by: &'a str,
     pub(crate) raw: &'a mut RawLinks,
+    /// What a sitemap says of when pages changed.
+    pub(crate) lastmods: &'a mut Lastmods,
     pub(crate) learned: &'a mut Learned,
     /// Are texts hashed, for near-duplicates?
     pub(crate) hashes: bool,
@@ -161,6 +164,7 @@ mod tests {
         say(&mut Findings {
             by: "pdf",
             raw: &mut raw,
+            lastmods: &mut Lastmods::default(),
             learned: &mut learned,
             hashes: true,
         });

@@ -20,6 +20,7 @@ mod table;
 pub use findings::Findings;
 pub(crate) use findings::Learned;
 pub(crate) use html::{HtmlScan, link_kind};
+pub(crate) use module::Shown;
 pub use module::{Document, Extensions, FinishedPage, Module, PageHook};
 pub use table::ModuleCounts;
 pub(crate) use table::{Modules, Reports};

@@ -92,11 +92,26 @@ pub(crate) fn effective_type<'a>(mime: Option<&'a MimeType>, body: &[u8]) -> &'a
 pub struct FinishedPage<'a> {
     pub(crate) url: &'a str,
     pub(crate) visit: &'a Visit,
-    pub(crate) response: &'a Response,
+    pub(crate) shown: Shown<'a>,
     pub(crate) max_decoded_bytes: u64,
 }
 
+/// What a finished page is made from.
+#[derive(Clone, Copy)]
+pub(crate) enum Shown<'a> {
+    Answer(&'a Response),
+    /// The stored document with new parts: there was no answer for the document itself.
+    Document(&'a [u8]),
+}
+
 impl<'a> FinishedPage<'a> {
+    fn head(&self) -> Option<&'a Head> {
+        match self.shown {
+            Shown::Answer(response) => Some(&response.head),
+            Shown::Document(_) => None,
+        }
+    }
+
     /// Its canonical URL.
     pub fn url(&self) -> &'a str {
         self.url
@@ -115,17 +130,20 @@ impl<'a> FinishedPage<'a> {
 
     /// A header field of the answer, if it is there and is text.
     pub fn header(&self, name: &str) -> Option<&'a str> {
-        self.response.head.get_str(name)
+        self.head()?.get_str(name)
     }
 
-    /// All header fields in order, as received.
+    /// All header fields in order, as received. None where the volatile parts of a document alone were fetched.
     pub fn headers(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-        self.response.head.fields()
+        self.head().into_iter().flat_map(Head::fields)
     }
 
     /// The body without transfer coding and content encoding, cut at `http.max_decoded_bytes`. Decoded anew by each call.
     pub fn body(&self) -> Cow<'a, [u8]> {
-        decode_body(self.response, self.max_decoded_bytes)
+        match self.shown {
+            Shown::Answer(response) => decode_body(response, self.max_decoded_bytes),
+            Shown::Document(document) => Cow::Borrowed(document),
+        }
     }
 
     /// The media type, the charset and the title; empty where there is none.

@@ -60,6 +60,7 @@ impl Module for Sitemaps {
                 false => LinkKind::SitemapPage,
             };
             findings.push(entry.loc, kind);
+            findings.lastmods.push(entry.loc, entry.lastmod);
         });
     }
 }

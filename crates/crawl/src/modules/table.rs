@@ -1,5 +1,6 @@
 //! The table of modules: who reads which documents, and how often each has failed.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use super::runner::Runner;
 use super::said::{self, Said};
 use crate::body_watch::is_wanted;
 use crate::error::CrawlError;
+use crate::keep::Lastmods;
 use crate::links::RawLinks;
 use crate::settings::{Settings, is_name};
 
@@ -142,24 +144,23 @@ impl Modules {
         self.rows.iter().any(|row| !row.is_own())
     }
 
-    /// Does a program read documents of this type?
-    pub(crate) fn asks_program(&self, mime: Option<&MimeType>, body: &[u8]) -> bool {
-        let mut rows = self.rows.iter();
-        rows.any(|row| matches!(row.work, Work::Program(_)) && row.wants_type(mime, body))
-    }
-
-    /// Have programs read a document, one after the other.
+    /// Have the programs read a document that are for such documents, one after the other.
     pub(crate) async fn ask_programs(
         &self,
         url: &CanonicalUrl,
         mime: Option<&MimeType>,
-        body: Vec<u8>,
+        body: Cow<'_, [u8]>,
     ) -> Reports {
         let media_type = effective_type(mime, &body);
+        let is_for_it =
+            |row: &Row| matches!(row.work, Work::Program(_)) && row.wants_type(mime, &body);
         let wanting: Vec<usize> = (0..self.rows.len())
-            .filter(|&number| self.rows[number].wants_type(mime, &body))
+            .filter(|&number| is_for_it(&self.rows[number]))
             .collect();
-        let body = Arc::new(body);
+        if wanting.is_empty() {
+            return Reports::default();
+        }
+        let body = Arc::new(body.into_owned());
         let mut reports = Reports::default();
         for number in wanting {
             let row = &self.rows[number];
@@ -186,6 +187,7 @@ impl Modules {
     pub(crate) fn read(
         &self,
         raw: &mut RawLinks,
+        lastmods: &mut Lastmods,
         document: &Document<'_>,
         reports: Reports,
     ) -> Learned {
@@ -195,6 +197,7 @@ impl Modules {
             tell(&mut Findings {
                 by: &self.rows[row].name,
                 raw,
+                lastmods,
                 learned: &mut learned,
                 hashes: self.hashes,
             });

@@ -29,6 +29,7 @@ impl Settings {
         self.check_patterns()?;
         self.check_access()?;
         self.check_modules()?;
+        self.check_freshness()?;
         if !self.frontier.order.is_for_crawls() {
             return wrong(
                 "frontier.order",
@@ -140,6 +141,33 @@ impl Settings {
             let (least, most) = ROBOTS_CACHE_MS.into_inner();
             let what = format!("must be from {least} to {most}: a minute to a day");
             return wrong("robots.cache_ms", &what);
+        }
+        Ok(())
+    }
+
+    fn check_freshness(&self) -> Result<(), SettingsError> {
+        let freshness = &self.freshness;
+        // NaN is in no range.
+        if !(1e-6..=1e6).contains(&freshness.fetches_per_s) {
+            return wrong(
+                "freshness.fetches_per_s",
+                "must be from 0.000001 to 1000000",
+            );
+        }
+        if !(0.0..=1.0).contains(&freshness.new_share) {
+            return wrong("freshness.new_share", "must be from 0 to 1");
+        }
+        if !(1e-4..=1e6).contains(&freshness.first_guess_per_day) {
+            return wrong(
+                "freshness.first_guess_per_day",
+                "must be from 0.0001 to 1000000",
+            );
+        }
+        if !(1..=60_000).contains(&freshness.tick_ms) {
+            return wrong("freshness.tick_ms", "must be from 1 to 60000");
+        }
+        if !(1..=1 << 20).contains(&freshness.memory_mb) {
+            return wrong("freshness.memory_mb", "must be from 1 to 1048576");
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use portolan_archive::{
     ContentSeen, DurableEnd, FILES_A_NODE, WarcWriter, check_files, claim_archive, file_prefix,
 };
-use portolan_model::{CanonicalUrl, Identities, PartitionId};
+use portolan_model::{CanonicalUrl, Identities, PartitionId, Reason};
 use portolan_registry::{
     InFleet, Journal, Opened, Partition, Registry, RegistryError, RegistrySettings, Snapshot,
 };
@@ -27,7 +27,7 @@ use crate::politeness::Politeness;
 use crate::recovery::Recovered;
 use crate::retry::Retry;
 use crate::secret;
-use crate::session::{self, Beginning};
+use crate::session::{self, Asked, Beginning};
 
 /// What the crawl keeps, open, and how it was found.
 pub(crate) struct Books {
@@ -56,6 +56,8 @@ pub(crate) struct Books {
     pub(super) beginning: Option<Beginning>,
     /// The number of the session, and when it began.
     pub(super) session: (u32, u64),
+    /// New URLs wait for their share of a rate that this run does not have.
+    pub(super) some_wait: bool,
     /// What is to be asked for again, and what was known before this run.
     pub(super) retry: Option<(Retry, Snapshot)>,
 }
@@ -123,18 +125,33 @@ impl Checked {
             true => Judging::wanted(&dir, &self.plan.settings, &self.scope)?,
             false => None,
         };
+        let keep_fresh = self.plan.keep_fresh;
+        if keep_fresh {
+            refuse_nothing_known(&dir, &registry.partitions)?;
+        }
+        let some_wait = !keep_fresh
+            && registry
+                .partitions
+                .iter()
+                .any(|p| p.stats().by_reason(Reason::WaitsForItsShare) > 0);
         let beginning = match resumed {
-            true => Beginning::wanted(
-                &dir,
-                &registry.partitions,
-                self.plan.new_session,
-                self.clock.now_ms(),
-            )?,
+            true => {
+                let asked_for = Asked {
+                    new_session: self.plan.new_session,
+                    keep_fresh,
+                };
+                let now_ms = self.clock.now_ms();
+                Beginning::wanted(&dir, &registry.partitions, asked_for, now_ms)?
+            }
             false => None,
         };
         let session = session::of(&registry.partitions, beginning.as_ref());
         // Nothing is remembered from here on.
         self.plan.this_run.apply(&mut self.plan.settings);
+        if keep_fresh {
+            // There is no next run that would ask a host again that this one gave up.
+            self.plan.settings.outages.never_give_up();
+        }
         let begun_before = registry.partitions.iter().any(|p| p.applied() > 0);
         let partitions = match registry.in_fleet {
             Some(_) => self.chosen.partitions(),
@@ -166,6 +183,7 @@ impl Checked {
             judging,
             beginning,
             session,
+            some_wait,
             retry,
             checked: self,
         })
@@ -266,6 +284,18 @@ impl Checked {
         }
         Ok((pauses, gate))
     }
+}
+
+/// Where no page was fetched there is none to keep fresh.
+fn refuse_nothing_known(dir: &Path, partitions: &[Partition]) -> Result<(), CrawlError> {
+    let sessions = partitions.iter().flat_map(|p| &p.stats().sessions);
+    if sessions.map(|session| session.pages).sum::<u64>() > 0 {
+        return Ok(());
+    }
+    Err(CrawlError::Input(format!(
+        "--keep-fresh: the crawl in {} has fetched no page yet; 'portolan crawl --out {0}' does that first",
+        dir.display()
+    )))
 }
 
 /// Is it an address, or a name that is always this machine's?

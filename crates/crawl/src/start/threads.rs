@@ -20,7 +20,8 @@ use crate::crawl::Crawl;
 use crate::early::EARLY_PLACES;
 use crate::error::CrawlError;
 use crate::hand::{Hand, Place};
-use crate::judging::{self, Judging};
+use crate::judging::{self, Judging, Keeping};
+use crate::keep::{Keeper, NoteBox};
 use crate::machine::{Bounds, TooFewFiles};
 use crate::mapper::{self, NameDrop};
 use crate::metrics::Metrics;
@@ -90,6 +91,13 @@ impl Books {
         let workers = assembly::threads(&checked.plan.settings)
             .min(partitions)
             .max(1);
+        let (note_box, inbox_of_notes) = match checked.plan.keep_fresh {
+            true => {
+                let (note_box, inbox) = NoteBox::new();
+                (Some(note_box), Some(inbox))
+            }
+            false => (None, None),
+        };
         let (neighbours, questions) = Neighbours::of(workers);
         let (routes, ends) = Routes::deal(self.partitions.iter().map(Partition::id), workers);
         let shared = Arc::new(Shared {
@@ -128,6 +136,7 @@ impl Books {
             session: self.session.0,
             session_begun_ms: self.session.1,
             judged_before,
+            keeper: note_box,
             failure: Mutex::new(None),
             membership: part.as_ref().map(|p| Arc::clone(&p.membership)),
         });
@@ -149,7 +158,15 @@ impl Books {
                 &self.new_seeds,
             )?;
         }
-        let judges = self.judging.is_some() || self.beginning.is_some() || self.retry.is_some();
+        let keeping = match inbox_of_notes {
+            Some(inbox) => Keeping::Fresh(Keeper::new(&self.dir, inbox)),
+            None if self.some_wait => Keeping::Release(self.dir.clone()),
+            None => Keeping::Nothing,
+        };
+        let judges = self.judging.is_some()
+            || self.beginning.is_some()
+            || self.retry.is_some()
+            || !matches!(keeping, Keeping::Nothing);
         if judges && place == Place::Here {
             return Err(CrawlError::Input(
                 "a crawl in one thread goes on with the settings and the session that it began with".to_owned(),
@@ -201,7 +218,14 @@ impl Books {
             let judge = (roots, admission, bench);
             let shared = Arc::clone(&shared);
             spawn("judge", move || {
-                judging::run(&shared, judge, self.judging, self.beginning, self.retry)
+                judging::run(
+                    &shared,
+                    judge,
+                    self.judging,
+                    self.beginning,
+                    self.retry,
+                    keeping,
+                )
             })?;
         }
         tracing::info!(

@@ -20,6 +20,8 @@ fn filled(pages: u32, seed: u64) -> (Scheduler, Draw) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
     /// The page that is picked is worth as much as the best that waits, whatever was fetched and put aside before. With signals, a queue
     /// is in the order of the signals, so its head need not be its best.
     #[test]

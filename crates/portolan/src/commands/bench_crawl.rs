@@ -115,6 +115,7 @@ fn measure(
         extensions: Extensions::default(),
         retry: None,
         new_session: false,
+        keep_fresh: false,
     };
     let report = crawl::drive(plan, Display::new(arguments.json))?;
     Ok((report, server.verdict()?))

@@ -23,6 +23,9 @@ const DAY_S: u64 = 86_400;
 const WARM_UP: u64 = 100_000;
 
 pub(crate) fn run(arguments: &BenchFreshnessArguments) -> Result<ExitCode, Failure> {
+    if let Some(days) = arguments.web {
+        return super::bench_keep::run(arguments, days);
+    }
     let world = World {
         pages: arguments.pages,
         days: arguments.days,

@@ -143,6 +143,7 @@ fn crawl(
         extensions: Extensions::default(),
         retry: None,
         new_session: false,
+        keep_fresh: false,
     };
     let crawl = Crawl::start(plan)?;
     let begun = Instant::now();

@@ -74,7 +74,18 @@ impl BenchServer {
         self.ask("figures")
     }
 
-    fn ask<T: DeserializeOwned>(&self, page: &str) -> Result<T, Failure> {
+    /// What one of its control pages says.
+    pub(super) fn ask<T: DeserializeOwned>(&self, page: &str) -> Result<T, Failure> {
+        serde_json::from_str(&self.answer(page)?)
+            .map_err(|e| Failure::failed(format!("the witness was not understood: {e}")))
+    }
+
+    /// Asks for a control page that says nothing of use.
+    pub(super) fn tell(&self, page: &str) -> Result<(), Failure> {
+        self.answer(page).map(drop)
+    }
+
+    fn answer(&self, page: &str) -> Result<String, Failure> {
         let wrong = |e: std::io::Error| Failure::failed(format!("the witness was not heard: {e}"));
         let mut stream = TcpStream::connect(&self.address).map_err(wrong)?;
         stream
@@ -85,8 +96,7 @@ impl BenchServer {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).map_err(wrong)?;
         let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
-        serde_json::from_str(body)
-            .map_err(|e| Failure::failed(format!("the witness was not understood: {e}")))
+        Ok(body.to_owned())
     }
 }
 

@@ -131,9 +131,11 @@ fn measure(
         settings,
         this_run: RunLimits::default(),
         outside: Outside::default(),
+        part: None,
         extensions: Extensions::default(),
         retry: None,
         new_session: false,
+        keep_fresh: false,
     };
     let report = crawl::drive(plan, Display::new(arguments.json))?;
     if report.pages == 0 {

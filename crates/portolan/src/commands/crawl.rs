@@ -174,6 +174,12 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
             dir.display()
         )));
     }
+    if arguments.keep_fresh && !resumed {
+        return Err(Failure::usage(format!(
+            "--keep-fresh: {0} holds no crawl, so there is nothing to keep fresh; 'portolan crawl --out {0} URL' makes one first",
+            dir.display()
+        )));
+    }
     if seeds.is_empty() && !resumed {
         return Err(Failure::usage(if dir.exists() {
             format!(
@@ -205,6 +211,7 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
         retry,
         new_session: arguments.new_session,
         part: None,
+        keep_fresh: arguments.keep_fresh,
     })
 }
 
@@ -301,6 +308,10 @@ fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
     }
     if let Some(threads) = arguments.threads {
         settings.limits.threads = threads;
+    }
+    let a_day = arguments.per_day.map(|fetches| fetches as f64 / 86_400.0);
+    if let Some(rate) = arguments.rate.or(a_day) {
+        settings.freshness.fetches_per_s = rate;
     }
     add(&mut settings.dns.resolve, &arguments.resolve);
     if let Some(agent) = &arguments.user_agent {

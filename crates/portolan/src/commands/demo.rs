@@ -74,6 +74,7 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
             extensions: Extensions::default(),
             retry: None,
             new_session: false,
+            keep_fresh: false,
         },
         Display::new(false),
     )?;

@@ -54,6 +54,7 @@ fn refuse_what_is_for_crawls(crawl: &CrawlArguments) -> Result<(), Failure> {
         (crawl.wait.is_some(), "--wait"),
         (crawl.retry_failed.is_some(), "--retry-failed"),
         (crawl.new_session, "--new-session"),
+        (crawl.keep_fresh, "--keep-fresh"),
         (crawl.connections.is_some(), "--connections"),
         (crawl.quiet, "--quiet"),
     ] {

@@ -8,10 +8,12 @@ mod bench_extract;
 mod bench_freshness;
 mod bench_frontier;
 mod bench_graph;
+mod bench_keep;
 mod bench_pace;
 mod bench_pages;
 mod bench_registry;
 mod bench_server;
+mod bench_session;
 mod bench_stages;
 mod bench_tol;
 mod check;
@@ -25,6 +27,7 @@ mod fetch;
 mod fleet;
 mod fleet_index;
 mod fleet_status;
+mod freshness;
 mod graph;
 mod graph_input;
 mod inspect;
@@ -38,6 +41,7 @@ mod partition_modes;
 mod rank;
 mod sessions;
 mod side_by_side;
+mod signal;
 mod simulate;
 mod simweb;
 mod status;
@@ -61,6 +65,8 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Status(arguments) => status::run(&arguments),
         Command::Sessions(arguments) => sessions::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
+        Command::Freshness(arguments) => freshness::run(&arguments),
+        Command::Signal(arguments) => signal::run(&arguments),
         Command::Urls(arguments) => urls::run(&arguments),
         Command::Why(arguments) => why::run(&arguments),
         Command::Links(arguments) => links::run(&arguments),

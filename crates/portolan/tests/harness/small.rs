@@ -92,10 +92,16 @@ impl Small {
         path.display().to_string()
     }
 
-    /// What was asked for since the last look, robots.txt left out. Nothing may be asked for twice.
-    pub fn asked(&self) -> BTreeSet<String> {
+    /// What was asked for since the last look, in order, robots.txt left out.
+    pub fn asked_in_order(&self) -> Vec<String> {
         let mut asked = std::mem::take(&mut *self.asked.lock().expect("no panic"));
         asked.retain(|url| !url.ends_with("/robots.txt"));
+        asked
+    }
+
+    /// The same as a set. Nothing may be asked for twice.
+    pub fn asked(&self) -> BTreeSet<String> {
+        let asked = self.asked_in_order();
         let distinct: BTreeSet<String> = asked.iter().cloned().collect();
         assert_eq!(distinct.len(), asked.len(), "twice: {asked:?}");
         distinct

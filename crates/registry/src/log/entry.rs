@@ -59,6 +59,9 @@ pub enum Entry {
         begun_ms: u64,
         urls: Vec<Renewed>,
     },
+    /// The copies of these URLs have grown old: they are due again in the session that runs. So are URLs that only waited
+    /// for their share of the rate. A URL that is due, is unknown or is kept out by settings is left as it is.
+    Refresh { docs: Vec<DocId> },
     /// In a fleet: what the entries before it had for other partitions. It is an entry of the source, which has them until
     /// they have arrived. Its own number is theirs in the streams that it names.
     Sent { forwards: Vec<Forward> },
@@ -118,7 +121,8 @@ const HOST: u8 = 3;
 const AGAIN: u8 = 4;
 const JUDGED: u8 = 5;
 const SESSION: u8 = 6;
-pub(super) const SENT: u8 = 7;
+const REFRESH: u8 = 7;
+pub(super) const SENT: u8 = 8;
 
 /// What an entry without links has.
 static NO_LINKS: std::sync::LazyLock<LinkBatch> = std::sync::LazyLock::new(LinkBatch::default);
@@ -131,7 +135,10 @@ impl Entry {
             | Entry::Visit { links, .. }
             | Entry::Host { links, .. }
             | Entry::Judged { links } => links,
-            Entry::Again { .. } | Entry::Session { .. } | Entry::Sent { .. } => &NO_LINKS,
+            Entry::Again { .. }
+            | Entry::Session { .. }
+            | Entry::Refresh { .. }
+            | Entry::Sent { .. } => &NO_LINKS,
         }
     }
 
@@ -145,6 +152,7 @@ impl Entry {
             | Entry::Again { .. }
             | Entry::Judged { .. }
             | Entry::Session { .. }
+            | Entry::Refresh { .. }
             | Entry::Sent { .. } => Vec::new(),
         }
     }
@@ -183,6 +191,7 @@ impl Entry {
                 let bytes = forwards.iter().map(|forward| 16 + forward.links.bytes());
                 16 + bytes.sum::<usize>()
             }
+            Entry::Refresh { docs } => 8 + 8 * docs.len(),
         };
         bytes as u64
     }
@@ -195,6 +204,7 @@ impl Entry {
             | Entry::Again { .. }
             | Entry::Judged { .. }
             | Entry::Session { .. }
+            | Entry::Refresh { .. }
             | Entry::Sent { .. } => &[],
         };
         let forwards = forwards.iter().map(|(_, links)| links.ram_bytes());
@@ -229,10 +239,7 @@ impl Entry {
                 put_pulse(out, pulse);
                 put_batch(out, links);
                 put_forwards(out, forwards);
-                put_varint(out, targets.len() as u64);
-                for target in targets {
-                    put_u64(out, target.0);
-                }
+                put_docs(out, targets);
             }
             Entry::Host {
                 host,
@@ -281,6 +288,10 @@ impl Entry {
                     put_bytes(out, renewed.url.as_bytes());
                 }
             }
+            Entry::Refresh { docs } => {
+                out.push(REFRESH);
+                put_docs(out, docs);
+            }
             Entry::Sent { forwards } => {
                 out.push(SENT);
                 put_varint(out, forwards.len() as u64);
@@ -311,12 +322,7 @@ impl Entry {
                 pulse: read_pulse(reader)?,
                 links: read_batch(reader)?,
                 forwards: read_forwards(reader)?,
-                targets: {
-                    let count: usize = reader.narrow()?;
-                    (0..count)
-                        .map(|_| reader.u64().map(DocId))
-                        .collect::<Option<_>>()?
-                },
+                targets: read_docs(reader)?,
             },
             HOST => Entry::Host {
                 host: reader.string()?,
@@ -358,6 +364,9 @@ impl Entry {
                         .collect::<Option<_>>()?
                 },
             },
+            REFRESH => Entry::Refresh {
+                docs: read_docs(reader)?,
+            },
             SENT => Entry::Sent {
                 forwards: read_sent(reader)?,
             },
@@ -365,6 +374,18 @@ impl Entry {
         };
         reader.is_empty().then_some(entry)
     }
+}
+
+fn put_docs(out: &mut Vec<u8>, docs: &[DocId]) {
+    put_varint(out, docs.len() as u64);
+    for doc in docs {
+        put_u64(out, doc.0);
+    }
+}
+
+fn read_docs(reader: &mut Reader<'_>) -> Option<Vec<DocId>> {
+    let count: usize = reader.narrow()?;
+    (0..count).map(|_| reader.u64().map(DocId)).collect()
 }
 
 fn put_origin(out: &mut Vec<u8>, origin: &Origin) {

@@ -102,9 +102,9 @@ fn put_history(out: &mut Vec<u8>, history: &History) {
     let usual = numbers_of(&History::default());
     let mut flags = 0;
     for (at, (number, usual)) in numbers.iter().zip(usual).enumerate() {
-        flags |= u8::from(*number != usual) << at;
+        flags |= u64::from(*number != usual) << at;
     }
-    out.push(flags);
+    put_varint(out, flags);
     for (number, usual) in numbers.into_iter().zip(usual) {
         if number != usual {
             put_varint(out, number);
@@ -112,7 +112,8 @@ fn put_history(out: &mut Vec<u8>, history: &History) {
     }
 }
 
-fn numbers_of(history: &History) -> [u64; 8] {
+/// The last of them are rare in first visits, which have one byte of flags.
+fn numbers_of(history: &History) -> [u64; 11] {
     [
         u64::from(history.session),
         u64::from(history.checks),
@@ -122,11 +123,14 @@ fn numbers_of(history: &History) -> [u64; 8] {
         history.before,
         history.links_at,
         history.saved_bytes,
+        u64::from(history.news),
+        history.quiet_ms,
+        history.news_after_ms,
     ]
 }
 
 fn read_history(reader: &mut Reader<'_>) -> Option<History> {
-    let flags = reader.byte()?;
+    let flags = reader.varint()?;
     let mut numbers = numbers_of(&History::default());
     for (at, number) in numbers.iter_mut().enumerate() {
         if flags & 1 << at != 0 {
@@ -142,6 +146,9 @@ fn read_history(reader: &mut Reader<'_>) -> Option<History> {
         before,
         links_at,
         saved_bytes,
+        news,
+        quiet_ms,
+        news_after_ms,
     ] = numbers;
     Some(History {
         session: session.try_into().ok()?,
@@ -152,6 +159,9 @@ fn read_history(reader: &mut Reader<'_>) -> Option<History> {
         before,
         links_at,
         saved_bytes,
+        news: news.try_into().ok()?,
+        quiet_ms,
+        news_after_ms,
     })
 }
 
@@ -245,6 +255,9 @@ mod tests {
                 before: u64::from(number) << 8,
                 links_at: u64::from(number) << 7,
                 saved_bytes: u64::from(number / 5),
+                news: number / 4,
+                quiet_ms: u64::from(number) << 9,
+                news_after_ms: u64::from(number / 6),
             };
             let visit = Visit {
                 history,

@@ -75,6 +75,9 @@ impl State {
                 to.for_each(|to| self.exchanged.send(to, number));
                 Ok(())
             }
+            Entry::Refresh { docs } => docs
+                .iter()
+                .try_for_each(|doc| self.fold_refresh(*doc, keeper)),
         }
     }
 
@@ -320,9 +323,12 @@ impl State {
                         self.raise(op, record, keeper)?;
                     }
                     (UrlState::Excluded, Verdict::Exclude(reason))
-                        if slot.reason() == Reason::NoFollow as u8 =>
+                        if slot.reason() == Reason::NoFollow as u8
+                            || (reason == Reason::WaitsForItsShare
+                                && slot.record().is_liftable()) =>
                     {
-                        // A link without the mark: from now on the URL is kept out by something else.
+                        // A link without the mark, or one that would lift the exclusion but for its share: from now on the
+                        // URL is kept out by something else.
                         let before = slot.record();
                         slot.put(&Record {
                             reason: reason as u8,
@@ -374,6 +380,10 @@ impl State {
                 let before = slot.record();
                 self.renew(op, before, was, from, keeper)?;
             }
+            Act::Refresh => {
+                let before = slot.record();
+                self.refresh(op, before, keeper)?;
+            }
         }
         Ok(true)
     }
@@ -381,7 +391,7 @@ impl State {
     /// A URL that was not known.
     fn admit(&mut self, op: &Op<'_>, keeper: &mut impl Keeper) -> Result<()> {
         let is_old = match op.act {
-            Act::Again | Act::Renew { .. } => true,
+            Act::Again | Act::Renew { .. } | Act::Refresh => true,
             Act::Judge { .. } => op.finding.from.is_none(),
             Act::Observe { .. } | Act::Announce { .. } | Act::Visit { .. } => false,
         };
@@ -412,7 +422,7 @@ impl State {
                 self.sieve.insert_new(op.doc, &record);
                 self.settle_visit(op, host, None, record, keeper)
             }
-            Act::Again | Act::Renew { .. } => Ok(()),
+            Act::Again | Act::Renew { .. } | Act::Refresh => Ok(()),
         }
     }
 

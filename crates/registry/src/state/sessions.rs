@@ -9,7 +9,7 @@ use crate::sieve::{Act, Op};
 use crate::state::{Keeper, State};
 use crate::texts::Finding;
 use crate::wire::Reader;
-use portolan_model::{DocId, LinkKind, Visit};
+use portolan_model::{DocId, LinkKind, Reason, Visit};
 
 /// What the last check of a URL found.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,6 +91,44 @@ impl State {
         }
         let host = self.host_of(op.url);
         self.settle_visit(op, host, Some(before), after, keeper)
+    }
+
+    pub(super) fn fold_refresh(&mut self, doc: DocId, keeper: &mut impl Keeper) -> Result<()> {
+        self.arrivals += 1;
+        let op = Op {
+            doc: doc.0,
+            arrival: self.arrivals,
+            // It is read when it is known that there is such a URL.
+            url: "",
+            finding: Finding {
+                kind: LinkKind::Anchor,
+                depth: 0,
+                hops: 0,
+                from: None,
+                early: false,
+            },
+            act: Act::Refresh,
+        };
+        self.act_or_wait(&op, keeper)
+    }
+
+    /// A URL whose record is `before` is due again. Reads the disk.
+    pub(super) fn refresh(
+        &mut self,
+        op: &Op<'_>,
+        before: Record,
+        keeper: &mut impl Keeper,
+    ) -> Result<()> {
+        let is_shut_out = before.is_liftable() && before.reason() != Some(Reason::WaitsForItsShare);
+        if before.state == UrlState::Due || is_shut_out {
+            return Ok(());
+        }
+        let (url, _) = self.texts.read(before.text, op.doc)?;
+        let was = match (before.state, before.visit().checked_sub(1)) {
+            (UrlState::Visited, Some(at)) => Was::of(&self.visit_at(at)?),
+            _ => Was::default(),
+        };
+        self.renew(&Op { url: &url, ..*op }, before, was, u64::MAX, keeper)
     }
 
     /// The last check of the URL with this record. Reads the disk.

@@ -166,6 +166,9 @@ impl Crawl {
         if self.web.random.one_in(12) {
             batch.push(self.web.session(&self.model));
         }
+        if self.web.random.one_in(8) {
+            batch.push(self.web.refresh());
+        }
         batch.extend(self.turns());
         if self.web.random.one_in(3) {
             batch.extend(self.web.seeds());
@@ -272,6 +275,7 @@ fn mentions(entry: &Entry, wanted: &str) -> bool {
         Entry::Again { urls } => urls.iter().any(|url| url == wanted),
         Entry::Session { urls, .. } => urls.iter().any(|renewed| renewed.url == wanted),
         Entry::Sent { .. } => false,
+        Entry::Refresh { docs } => docs.contains(&Identities::PUBLIC.doc(wanted)),
     }
 }
 

@@ -156,6 +156,7 @@ impl ModelPartition {
                 urls.iter().for_each(|renewed| self.fold_renewed(renewed));
             }
             Entry::Sent { .. } => panic!("there is no fleet"),
+            Entry::Refresh { docs } => docs.iter().for_each(|doc| self.fold_refresh(doc.0)),
         }
     }
 
@@ -231,7 +232,12 @@ impl ModelPartition {
                 known.hops = link.hops;
                 (known.from, known.early) = (links.from(), false);
             }
-            Verdict::Exclude(reason) if known.reason == Some(Reason::NoFollow) => {
+            Verdict::Exclude(reason)
+                if known.reason == Some(Reason::NoFollow)
+                    || (reason == Reason::WaitsForItsShare
+                        && known.state == UrlState::Excluded
+                        && known.reason.is_some_and(Reason::is_liftable)) =>
+            {
                 known.reason = Some(reason);
             }
             Verdict::Crawl { priority }
@@ -321,6 +327,26 @@ impl ModelPartition {
         }
         if known.state == UrlState::Visited {
             self.pages -= u64::from(renewed.was.document);
+        }
+        (known.state, known.reason) = (UrlState::Due, None);
+        (known.attempts, known.arrival) = (0, self.arrivals);
+    }
+
+    fn fold_refresh(&mut self, doc: u64) {
+        self.arrivals += 1;
+        let Some(known) = self.urls.get_mut(&doc) else {
+            return;
+        };
+        let is_shut_out = known.state == UrlState::Excluded
+            && known
+                .reason
+                .is_some_and(|reason| (reason as u8) < 32 && reason != Reason::WaitsForItsShare);
+        if known.state == UrlState::Due || is_shut_out {
+            return;
+        }
+        if known.state == UrlState::Visited {
+            let was_document = known.visit.as_ref().is_some_and(Visit::is_document);
+            self.pages -= u64::from(was_document);
         }
         (known.state, known.reason) = (UrlState::Due, None);
         (known.attempts, known.arrival) = (0, self.arrivals);
@@ -535,6 +561,7 @@ impl Web {
         let verdict = match self.random.below(8) {
             0 => Verdict::Exclude(Reason::OutOfScope),
             1 => Verdict::Exclude(Reason::LinkDepth),
+            4 => Verdict::Exclude(Reason::WaitsForItsShare),
             2 => Verdict::Crawl {
                 priority: self.random.below(7) as i8 - 3,
             },
@@ -639,6 +666,17 @@ impl Web {
         let others: Vec<String> = others.filter(|url| home(url) == at).collect();
         let urls = std::iter::once(first).chain(others).collect();
         (at, Entry::Again { urls })
+    }
+
+    /// Some URLs of one partition, known or not, whatever their state.
+    pub fn refresh(&mut self) -> (PartitionId, Entry) {
+        let first = self.url();
+        let at = home(&first);
+        let others = (0..10).map(|_| self.url());
+        let others: Vec<String> = others.filter(|url| home(url) == at).collect();
+        let urls = std::iter::once(first).chain(others);
+        let docs = urls.map(|url| Identities::PUBLIC.doc(&url)).collect();
+        (at, Entry::Refresh { docs })
     }
 
     /// Some URLs of one partition, in the session that has begun or in the next one.
