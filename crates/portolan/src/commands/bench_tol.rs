@@ -131,6 +131,7 @@ fn measure(
         settings,
         this_run: RunLimits::default(),
         outside: Outside::default(),
+        part: None,
         extensions: Extensions::default(),
         part: None,
         retry: None,

@@ -84,7 +84,8 @@ pub(super) fn run(web: &Web, server: &Server, out: &Path, nodes: u8) -> Result<b
     let sound = demo::verify_archive(&fetched)?;
     let witness = server.witness();
     sayln!("\nWhat the Web itself saw:\n{}", witness.report());
-    let missed = web.truth(&TruthQuery::default()).missed(&witness.per_url());
+    let truth = web.truth(&TruthQuery::default());
+    let missed = truth.missed(&witness.per_url());
     sayln!(
         "The store has {} archived answers. Of the documents that a perfect crawler must fetch from this Web, {} were missed; \
          {} were fetched twice because the lost node had not shipped them.",
