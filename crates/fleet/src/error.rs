@@ -55,6 +55,11 @@ pub enum FleetError {
     Sealed(String),
     #[error("there is no node '{0}' in the fleet")]
     NoSuchNode(String),
+    #[error(
+        "the NATS servers have too little disk for the fleet's streams: give JetStream more (max_file_store), or the fleet \
+         less (--link-disk, --log-disk)"
+    )]
+    NoRoom,
     #[error("NATS refuses: {0}")]
     Refused(String),
     #[error("NATS does not answer: {0}")]

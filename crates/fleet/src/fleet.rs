@@ -42,7 +42,11 @@ impl Fleet {
         let definition = Definition::new(new)?;
         let main = Kv::create(&bus.js, &bus.names.bucket(), bus.replicas).await?;
         Kv::create(&bus.js, &bus.names.leases(), bus.replicas).await?;
-        create_streams(&bus, link_bytes, log_bytes).await?;
+        if let Err(error) = create_streams(&bus, link_bytes, log_bytes).await {
+            // What was made sets disk aside.
+            remove_streams(&bus).await;
+            return Err(error);
+        }
         match main
             .swap(names::FLEET, Some(definition.to_json().into()), 0)
             .await?
@@ -274,6 +278,17 @@ async fn exists(bus: &Bus) -> Result<bool, FleetError> {
     }
 }
 
+/// Of a fleet that was never made.
+async fn remove_streams(bus: &Bus) {
+    let names = &bus.names;
+    let buckets = [names.bucket(), names.leases()].map(|bucket| Kv::stream_name(&bucket));
+    let links = (0..names::LINK_STREAMS).map(|stream| names.links_stream(stream));
+    for stream in links.chain(buckets).chain([names.ship_stream()]) {
+        // It may never have been there.
+        let _ = bus.js.delete_stream(stream).await;
+    }
+}
+
 async fn create_streams(bus: &Bus, link_bytes: u64, log_bytes: u64) -> Result<(), FleetError> {
     let ship = stream_config(
         bus.names.ship_stream(),
@@ -292,7 +307,10 @@ async fn create_streams(bus: &Bus, link_bytes: u64, log_bytes: u64) -> Result<()
     for config in links.chain([ship]) {
         let name = config.name.clone();
         let made = bus.js.get_or_create_stream(config).await;
-        made.map_err(|error| FleetError::Refused(format!("the stream {name}: {error}")))?;
+        made.map_err(|error| match error.to_string() {
+            full if full.contains("10047") => FleetError::NoRoom,
+            other => FleetError::Refused(format!("the stream {name}: {other}")),
+        })?;
     }
     Ok(())
 }

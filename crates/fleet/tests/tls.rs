@@ -194,7 +194,7 @@ async fn a_server_that_is_too_old_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_cannot_be_written_is_told() {
+async fn a_store_that_cannot_be_written_and_servers_without_room_are_told() {
     let Some(world) = world(1, "").await else {
         return;
     };
@@ -205,6 +205,11 @@ async fn a_store_that_cannot_be_written_is_told() {
         matches!(refused, Some(FleetError::StoreNotWritable { .. })),
         "{refused:?}"
     );
-    // Nothing of it is left.
+    // More than any disk has; what was made of it sets nothing aside.
+    let mut new = world.new_fleet("f");
+    new.log_bytes = 1 << 60;
+    let refused = Fleet::create(&world.servers.servers(), new).await.err();
+    assert!(matches!(refused, Some(FleetError::NoRoom)), "{refused:?}");
+    // Nothing of them is left.
     world.fleet("f").await;
 }

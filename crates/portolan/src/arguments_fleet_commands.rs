@@ -68,10 +68,10 @@ pub(crate) struct NewArguments {
     #[arg(long, value_name = "N")]
     pub(crate) max_pages: Option<u64>,
     /// What links that wait may take on each NATS server's disk, in GB; NATS sets it aside
-    #[arg(long, value_name = "GB", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, value_name = "GB", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) link_disk: u64,
     /// What the log of what was shipped may take there, in GB: about 1 for each node and month at the usual pace
-    #[arg(long, value_name = "GB", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, value_name = "GB", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) log_disk: u64,
 }
 

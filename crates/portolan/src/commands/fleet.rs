@@ -186,6 +186,15 @@ fn nats_config(arguments: &NatsConfigArguments) -> Result<(), Failure> {
             "name one server, three or five: of two none can be lost",
         ));
     }
+    if let Some(on) = arguments
+        .on
+        .as_ref()
+        .filter(|on| !arguments.hosts.contains(on))
+    {
+        return Err(Failure::usage(format!(
+            "--on: '{on}' is none of the servers named"
+        )));
+    }
     let config = ServerConfig {
         hosts: arguments.hosts.clone(),
         host: arguments
