@@ -131,7 +131,6 @@ fn measure(
         settings,
         this_run: RunLimits::default(),
         outside: Outside::default(),
-        part: None,
         extensions: Extensions::default(),
         part: None,
         retry: None,
