@@ -179,6 +179,7 @@ impl Books {
             shared: Arc::clone(&shared),
             recorder: Recorder::new(self.archive.warc, self.archive.seen, builder, self.ids),
             journal: self.journal,
+            steps: outside.steps.clone(),
             inbox,
             left_some: false,
         };
