@@ -76,10 +76,10 @@ pub use merge::merge_sorted;
 pub use message::Message;
 pub use read::{Block, Format, WarcReader, WarcRecord};
 pub use record::RecordBuilder;
-pub use recover::Recovery;
+pub use recover::{Recovery, index_warc};
 pub use seen::{ContentSeen, MergeJob, MergedRun, SeenCheck, SeenRecord, check_seen};
 pub use settings::{
     ArchiveSettings, Compression, DurableEnd, FILES_A_NODE, MAX_NODE_NUMBER, file_prefix,
 };
 pub use verify::{Captured, FileCheck, Flaw, verify, verify_for_index};
-pub use writer::{ClosedArchive, WarcWriter, check_node, check_prefix};
+pub use writer::{ClosedArchive, WarcWriter, check_node, check_prefix, numbered_warcs};

@@ -120,6 +120,21 @@ fn write_index(
     }
     let mut index = PartIndex::open_at(&part, lines_end)?;
     let mut reader = WarcReader::open_at(&warc, records_end)?;
+    recovery.lines_rebuilt += add_lines(&mut index, &mut reader, &warc, name, surt)?;
+    recovery.faults += reader.take_faults().len() as u64;
+    index.flush()?;
+    close_index(&part, &places.sorted(name))
+}
+
+/// Writes the lines of the records from where the reader stands, and says how many they are.
+fn add_lines(
+    index: &mut PartIndex,
+    reader: &mut WarcReader,
+    warc: &Path,
+    name: &str,
+    surt: &dyn Fn(&str) -> String,
+) -> Result<u64, ArchiveError> {
+    let mut lines = 0;
     let mut head = Vec::new();
     while let Some(record) = reader.next_record()? {
         if !matches!(record.kind(), "response" | "revisit" | "resource") {
@@ -130,16 +145,31 @@ fn write_index(
             .block()
             .take(MAX_HTTP_HEAD_BYTES)
             .read_to_end(&mut head)
-            .map_err(ArchiveError::io("read", &warc))?;
+            .map_err(ArchiveError::io("read", warc))?;
         let start = line_start_of(&record, &HttpHead::parse(&head), surt);
         let length = reader.finish_record()?;
         index.make_room(&start)?;
         index.push(&start, length, record.offset, name);
-        recovery.lines_rebuilt += 1;
+        lines += 1;
     }
-    recovery.faults += reader.take_faults().len() as u64;
-    index.flush()?;
-    close_index(&part, &places.sorted(name))
+    Ok(lines)
+}
+
+/// Writes the sorted index of one WARC file, as a crawl keeps it, and gives its number of lines. `surt` is asked for the key
+/// of a URL.
+pub fn index_warc(
+    warc: &Path,
+    index: &Path,
+    surt: &dyn Fn(&str) -> String,
+) -> Result<u64, ArchiveError> {
+    let name = warc.file_name().unwrap_or_default().to_string_lossy();
+    let part = index.with_extension("part");
+    let mut lines = PartIndex::open_at(&part, 0)?;
+    let mut reader = WarcReader::open(warc)?;
+    let written = add_lines(&mut lines, &mut reader, warc, &name, surt)?;
+    lines.flush()?;
+    close_index(&part, index)?;
+    Ok(written)
 }
 
 /// Bytes of the part file that are whole lines about records before `warc_length`, in order; and

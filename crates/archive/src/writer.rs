@@ -229,6 +229,16 @@ impl OpenWarc {
     }
 }
 
+/// Number and name of every WARC file below `root` whose name begins with `prefix`, by number; see `file_prefix`. None
+/// where there is no archive yet.
+pub fn numbered_warcs(root: &Path, prefix: &str) -> Result<Vec<(u32, String)>, ArchiveError> {
+    let places = Places::new(root, prefix)?;
+    match places.archive.is_dir() {
+        true => places.warcs(),
+        false => Ok(Vec::new()),
+    }
+}
+
 /// Where the archive's files are.
 pub(crate) struct Places {
     /// With the node's name, if it has one.

@@ -106,6 +106,11 @@ impl AddressDoor {
 
     fn take(&mut self, ip: IpAddr) -> Result<(), u64> {
         let now_ms = self.shared.now_ms();
+        if let Some(membership) = &self.shared.membership {
+            let pause_ms = self.shared.politeness.ip_delay_ms();
+            let may_ask = membership.may_ask_address(ip, pause_ms);
+            may_ask.map_err(|wait_ms| now_ms + wait_ms)?;
+        }
         self.shared.gate.enter(Door::Address(ip), now_ms)?;
         self.held = Some(ip);
         Ok(())

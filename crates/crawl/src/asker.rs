@@ -29,6 +29,8 @@ use crate::worker::Worker;
 
 /// A host is left alone this long when this machine or its network could not ask it.
 const EXHAUSTED_REST_MS: u64 = 1_000;
+/// A node without a lease looks again after this time.
+const LEASE_REST_MS: u64 = 1_000;
 
 /// What came of a request.
 pub(crate) enum Asked {
@@ -200,6 +202,12 @@ impl Asker {
             }
         };
         let begun_ms = shared.now_ms();
+        if !shared.may_ask() {
+            // The host may be another node's by now.
+            self.connection = kept;
+            self.not_before(begun_ms + LEASE_REST_MS);
+            return Ok(Asked::Later);
+        }
         self.asking = Some(Asking {
             begun_ms,
             crawl_delay_ms,

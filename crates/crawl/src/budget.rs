@@ -43,7 +43,8 @@ impl StoppedBy {
 /// The budget of pages and the order to stop.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    max_pages: u64,
+    /// `u64::MAX` is no limit. In a fleet it grows by allotments.
+    max_pages: AtomicU64,
     /// Documents archived plus requests under way that may become one.
     claimed: Arc<AtomicU64>,
     stop: AtomicU8,
@@ -78,7 +79,7 @@ impl Budget {
     /// Of this run; `max_pages = 0` is no limit.
     pub(crate) fn new(max_pages: u64) -> Self {
         Self {
-            max_pages: if max_pages == 0 { u64::MAX } else { max_pages },
+            max_pages: AtomicU64::new(if max_pages == 0 { u64::MAX } else { max_pages }),
             claimed: Arc::default(),
             stop: AtomicU8::new(0),
             now: AtomicBool::new(false),
@@ -87,10 +88,11 @@ impl Budget {
 
     /// Claim a page before it is asked for. `None`: none is left at the moment.
     pub(crate) fn claim(&self) -> Option<Claim> {
-        if self.max_pages == u64::MAX {
+        let max_pages = self.max_pages.load(Ordering::Relaxed);
+        if max_pages == u64::MAX {
             return Some(Claim { claimed: None });
         }
-        let next = |n| (n < self.max_pages).then_some(n + 1);
+        let next = |n| (n < max_pages).then_some(n + 1);
         self.claimed
             .try_update(Ordering::Relaxed, Ordering::Relaxed, next)
             .ok()?;
@@ -100,12 +102,31 @@ impl Budget {
 
     /// Have as many documents been archived by this run as were asked for?
     pub(crate) fn is_spent(&self, pages: u64) -> bool {
-        pages >= self.max_pages
+        pages >= self.max_pages.load(Ordering::Relaxed)
+    }
+
+    /// In a fleet with a limit: nothing may be fetched before something is allotted.
+    pub(crate) fn wait_for_allotments(&self) {
+        self.max_pages.store(0, Ordering::Relaxed);
+    }
+
+    /// This many pages more.
+    pub(crate) fn allot(&self, pages: u64) {
+        self.max_pages.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    /// Pages that may still be claimed.
+    pub(crate) fn unclaimed(&self) -> u64 {
+        let claimed = self.claimed.load(Ordering::Relaxed);
+        self.max_pages
+            .load(Ordering::Relaxed)
+            .saturating_sub(claimed)
     }
 
     /// Documents that may still be archived, if there is a limit.
     pub(crate) fn left(&self, pages: u64) -> Option<u64> {
-        (self.max_pages != u64::MAX).then(|| self.max_pages.saturating_sub(pages))
+        let max_pages = self.max_pages.load(Ordering::Relaxed);
+        (max_pages != u64::MAX).then(|| max_pages.saturating_sub(pages))
     }
 
     /// The first reason stays.

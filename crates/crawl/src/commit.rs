@@ -4,8 +4,11 @@
 //! archive, and the owners, to whom it is delivered, fold nothing that a crash could take back.
 
 mod recorder;
+mod told;
 
 pub(crate) use recorder::Recorder;
+use told::{Gathered, told};
+pub(crate) use told::{Heard, ToArchivist};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,6 +48,10 @@ pub(crate) struct Archivist {
     pub(crate) journal: Journal,
     pub(crate) steps: Option<Arc<dyn Steps>>,
     pub(crate) inbox: mpsc::Receiver<Finished>,
+    /// In a fleet: what the node's agent wants of the journal.
+    pub(crate) told: Option<mpsc::Receiver<ToArchivist>>,
+    /// The last thing it did was something that the agent wanted.
+    pub(crate) has_obeyed: bool,
     /// The last batch was as large as may be, so that most of what comes next has waited already.
     pub(crate) left_some: bool,
 }
@@ -93,7 +100,15 @@ impl Archivist {
     async fn work(&mut self) -> Result<(), CrawlError> {
         let shared = Arc::clone(&self.shared);
         let mut batch = Vec::new();
-        while self.gather(&mut batch).await {
+        loop {
+            match self.gather(&mut batch).await {
+                Gathered::Entries => {}
+                Gathered::Told(told) => {
+                    self.obey(told).await?;
+                    continue;
+                }
+                Gathered::End => break,
+            }
             let deliveries = shared
                 .metrics
                 .timed(Stage::Commit, || self.commit(&mut batch))?;
@@ -115,15 +130,27 @@ impl Archivist {
     }
 
     /// Wait for the first finished entry, then for more: until the batch is old, or somebody waits for
-    /// it. Entries that come meanwhile wake nobody. `false`: no more will come.
-    async fn gather(&mut self, batch: &mut Vec<Finished>) -> bool {
+    /// it. Entries that come meanwhile wake nobody.
+    async fn gather(&mut self, batch: &mut Vec<Finished>) -> Gathered {
         let shared = Arc::clone(&self.shared);
+        // What the agent wants and what workers have finished take turns.
+        let finished = match std::mem::take(&mut self.has_obeyed) {
+            true => self.inbox.try_recv().ok(),
+            false => None,
+        };
         let first = tokio::select! {
             biased;
+            first = std::future::ready(finished), if finished.is_some() => first,
+            Some(told) = told(&mut self.told) => {
+                self.has_obeyed = true;
+                return Gathered::Told(told);
+            }
             first = self.inbox.recv() => first,
             () = shared.closing.notified() => None,
         };
-        let Some(first) = first else { return false };
+        let Some(first) = first else {
+            return Gathered::End;
+        };
         let mut bytes = first.entry.ram_bytes();
         batch.push(first);
         if !std::mem::take(&mut self.left_some) {
@@ -142,7 +169,7 @@ impl Archivist {
                 break;
             }
         }
-        true
+        Gathered::Entries
     }
 
     /// Somebody may hear of the step, and say that the disk refuses it.
@@ -202,9 +229,10 @@ impl Archivist {
         metrics.add(&metrics.pages, pages);
         metrics.add(&metrics.duplicates, copies);
         // The forwards are entries of their own now.
-        self.shared
-            .outstanding
-            .fetch_add(deliveries.len() as u64 - finished, Ordering::SeqCst);
+        self.shared.outstanding.fetch_add(
+            (deliveries.len() as u64).wrapping_sub(finished),
+            Ordering::SeqCst,
+        );
         Ok(deliveries)
     }
 }

@@ -12,6 +12,7 @@ use portolan_registry::Registry;
 use crate::budget::StoppedBy;
 use crate::directory::{self, SETTINGS_FILE};
 use crate::error::CrawlError;
+use crate::fleet::Part;
 use crate::judging;
 use crate::machine::TooFewFiles;
 use crate::metrics::Progress;
@@ -57,6 +58,8 @@ pub struct Plan {
     pub this_run: RunLimits,
     /// Time, connections, addresses and chance, where they are not the machine's.
     pub outside: Outside,
+    /// The crawl is a node's part of one that many machines share; see [`crate::fleet`].
+    pub part: Option<Part>,
     /// What is added in Rust: see [`Plan::module`] and [`Plan::on_page`].
     pub extensions: Extensions,
 }
@@ -81,6 +84,7 @@ impl Plan {
             retry: None,
             this_run: RunLimits::default(),
             outside: Outside::default(),
+            part: None,
             extensions: Extensions::default(),
         }
     }
@@ -150,7 +154,7 @@ impl RunLimits {
 
 /// A crawl whose directory is open, and that does not run yet.
 pub struct Prepared {
-    books: Books,
+    pub(crate) books: Books,
 }
 
 impl Prepared {
@@ -177,6 +181,9 @@ pub struct Crawl {
     pub(crate) recovered: Recovered,
     pub(crate) too_few_files: Option<TooFewFiles>,
     pub(crate) judging_for: Option<Vec<String>>,
+    pub(crate) canonicalizer: Canonicalizer,
+    /// Those that this run was given, and those of earlier runs.
+    pub(crate) seeds: Vec<CanonicalUrl>,
     pub(crate) watcher: JoinHandle<Result<Report, CrawlError>>,
 }
 

@@ -22,6 +22,12 @@ pub enum CrawlError {
     Archive(#[from] ArchiveError),
     #[error("{0}")]
     Registry(#[from] RegistryError),
+    /// This node's life in its fleet is over: what it had not shipped has never happened. It may join anew.
+    #[error("the fleet goes on without this node: {0}")]
+    Fenced(String),
+    /// What the fleet's servers or its store hold is not what was put there.
+    #[error("{0}")]
+    Fleet(String),
     /// A part of the crawler died; the crawl stops rather than going on without it.
     #[error("internal error: {0}; please report it, the crawl can be resumed")]
     Internal(String),

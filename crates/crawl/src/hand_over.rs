@@ -6,7 +6,7 @@ use std::time::Duration;
 use portolan_model::PartitionId;
 use tokio::time::Instant;
 
-use crate::routes::Command;
+use crate::routes::{Command, Destination};
 use crate::shared::Shared;
 
 /// Milliseconds between two; without it, partitions stay where they are.
@@ -37,7 +37,13 @@ impl HandOvers {
     pub(crate) fn look(&mut self, shared: &Shared) {
         let workers = shared.routes.workers();
         let busy = shared.judging.load(Ordering::SeqCst) || shared.budget.is_stopping();
-        if self.done >= MOST || workers < 2 || busy || self.last.elapsed() < self.every {
+        let moves_by_itself = shared.membership.is_some();
+        if self.done >= MOST
+            || workers < 2
+            || busy
+            || moves_by_itself
+            || self.last.elapsed() < self.every
+        {
             return;
         }
         self.last = Instant::now();
@@ -48,6 +54,7 @@ impl HandOvers {
         // The crawl does not end while a partition is between two workers.
         shared.outstanding.fetch_add(1, Ordering::SeqCst);
         let to = (owner + 1) % workers;
+        let to = Destination::Worker(to);
         let release = Command::Release { partition, to };
         shared.routes.command(owner, release);
     }

@@ -5,6 +5,7 @@
 //! `turn` (one host, a few URLs) with `asker` (the one way to ask), `address` and `body_watch`, `promise` and `pauses` (what outlives us), `robots` (settled before any page) with `neighbour` (what other hosts are owed), `page` (an answer becomes a
 //! visit) with `modules` (who reads what) and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
 //! `outages` (who is waited for), `retry` (what failed is asked for again), `session` (all of it is), `keep` (what is worth most is, without end).
+//! `fleet`: a node's part of a crawl on many machines.
 //! Beside them: `scope` (may a link be crawled), `access` (what is sent along, and what is particular to hosts), `politeness` (how long a host rests), `gate`
 //! (addresses and hosts, shared by all workers), `network` (is it they or we?), `pools` (who may be at work, and who waits), `rate` (bytes a second), `parking` (idle
 //! connections), `machine` (how many of them), `budget` (when to stop),
@@ -46,6 +47,7 @@ mod directory;
 mod division;
 mod early;
 mod error;
+pub mod fleet;
 mod fresh;
 mod gate;
 mod generations;

@@ -520,6 +520,9 @@ impl Workbench {
                 .write()
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
             scope.add_root(&target);
+            if let Some(membership) = &shared.membership {
+                membership.note_root(&target);
+            }
         }
         let page = Page {
             base: fetched.url,

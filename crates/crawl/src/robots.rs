@@ -130,6 +130,15 @@ impl Visitor {
         let shared = &self.shared;
         let key = UrlKey::of(url, &shared.ids);
         let owner = shared.division.part_of(key, self.partition);
+        if let Some(membership) = &shared.membership
+            && !membership.holds(owner)
+        {
+            // Only the node that has the host knows how it is to be left alone.
+            return Err(NetError::Connect {
+                address: url.host().to_owned(),
+                detail: "another node of the fleet looks after it".to_owned(),
+            });
+        }
         let rest = shared.neighbours.rest_of(&shared.routes, owner, key.host);
         let Some(rest) = self.asker.seat.wait_for(rest).await? else {
             // Nobody is there to answer: the crawl ends.

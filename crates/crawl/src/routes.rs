@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock};
 
 use portolan_model::PartitionId;
 use portolan_registry::{Delivery, Partition};
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 /// Entries that wait to be folded by a worker.
 const DELIVERY_QUEUE: usize = 4096;
@@ -25,10 +25,20 @@ pub(crate) enum Parcel {
 
 /// What a worker is told to do beside its work. Whoever sends one has counted it as outstanding.
 pub(crate) enum Command {
-    /// Let a partition go to another worker.
-    Release { partition: PartitionId, to: usize },
+    /// Let a partition go.
+    Release {
+        partition: PartitionId,
+        to: Destination,
+    },
     /// Take it.
     Adopt(Box<Partition>),
+}
+
+/// Where a partition goes that a worker lets go.
+pub(crate) enum Destination {
+    Worker(usize),
+    /// Another node of the fleet: the one who is told here sees to that.
+    Node(oneshot::Sender<Partition>),
 }
 
 /// A worker's ends of the ways to it.
@@ -108,7 +118,15 @@ impl Routes {
         inbox.send(Parcel::Last(partition)).await.is_ok()
     }
 
-    fn set_owner(&self, partition: PartitionId, worker: usize) {
+    /// Tells a partition's owner that nothing more is delivered for it: the journal does not hold it any longer.
+    pub(crate) async fn end(&self, partition: PartitionId) {
+        let inboxes = self.inboxes.lock().await;
+        if let Some(inbox) = inboxes.get(self.owner(partition)) {
+            let _ = inbox.send(Parcel::Last(partition)).await;
+        }
+    }
+
+    pub(crate) fn set_owner(&self, partition: PartitionId, worker: usize) {
         let mut owners = self.owners.write().unwrap_or_else(PoisonError::into_inner);
         owners.insert(partition, worker);
     }

@@ -21,6 +21,14 @@ const HEAD: &str = "portolan secret 1: ";
 pub(crate) fn make(dir: &Path, outside: &Outside) -> Result<Identities, CrawlError> {
     let mut secret = [0; Identities::SECRET_BYTES];
     outside.fill(&mut secret, "the crawl's secret")?;
+    put(dir, secret)
+}
+
+/// The secret of a crawl that begins in `dir` as a part of a larger one; durable when this returns.
+pub(crate) fn put(
+    dir: &Path,
+    secret: [u8; Identities::SECRET_BYTES],
+) -> Result<Identities, CrawlError> {
     let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
     replace(dir, SECRET_FILE, format!("{HEAD}{digits}\n").as_bytes())?;
     Ok(Identities::of_secret(secret))

@@ -54,6 +54,15 @@ pub struct Settings {
     pub freshness: FreshnessSettings,
     pub partition: PartitionSettings,
     pub registry: RegistrySettings,
+    pub fleet: FleetSettings,
+}
+
+/// How a node of a fleet ships what it has done; see `docs/fleet.md`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FleetSettings {
+    pub ship_ms: u64,
+    pub max_unshipped_mb: u64,
 }
 
 /// Which files `file` URLs may name.

@@ -19,6 +19,7 @@ use crate::commit::Finished;
 use crate::division::Division;
 use crate::early::EARLY_PLACES;
 use crate::error::CrawlError;
+use crate::fleet::Membership;
 use crate::gate::Gate;
 use crate::keep::NoteBox;
 use crate::metrics::Metrics;
@@ -90,6 +91,8 @@ pub(crate) struct Shared {
     /// Where the keeper hears what becomes of URLs, if pages are kept fresh.
     pub(crate) keeper: Option<NoteBox>,
     pub(crate) failure: Mutex<Option<CrawlError>>,
+    /// `None` on a single machine.
+    pub(crate) membership: Option<Arc<Membership>>,
 }
 
 /// Budget, in KiB, for records and links between workers and archivist.
@@ -151,6 +154,7 @@ impl Shared {
             run_ms: 0,
             keeper: None,
             failure: Mutex::new(None),
+            membership: None,
             settings,
             clock,
         })
@@ -191,6 +195,11 @@ impl Shared {
             self.ids,
         )
         .putting_off(self.keeper.is_some())
+    }
+
+    /// May the Web be asked now? On a single machine always; a node needs its lease, and somewhere to put what comes.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.membership.as_ref().is_none_or(|node| node.may_ask())
     }
 
     /// By which pauses go.

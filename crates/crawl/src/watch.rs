@@ -83,6 +83,10 @@ impl Watcher {
             return Err(failure);
         }
         self.shared.pauses.sync()?;
+        if let Some(membership) = &self.shared.membership {
+            // What is not shipped may be in no checkpoint.
+            membership.ship_the_rest().await?;
+        }
         // What is recorded goes by the crawl's time; if the machine's clock was set meanwhile, the next run
         // can't tell how long ago it was.
         let in_order = !self.shared.pauses.clock_was_set();
@@ -121,9 +125,10 @@ impl Watcher {
             if limit_s > 0.0 && ran.as_secs_f64() >= limit_s {
                 shared.budget.stop(StoppedBy::TimeLimit);
             }
-            if shared
-                .budget
-                .is_spent(shared.metrics.pages.load(Ordering::Relaxed))
+            if shared.membership.is_none()
+                && shared
+                    .budget
+                    .is_spent(shared.metrics.pages.load(Ordering::Relaxed))
             {
                 shared.budget.stop(StoppedBy::MaxPages);
             }
@@ -141,13 +146,23 @@ impl Watcher {
             let settled = shared.metrics.settled.load(Ordering::Relaxed);
             if !self.waits() || settled != std::mem::replace(&mut settled_before, settled) {
                 waiting_since = None;
+                if let Some(membership) = &shared.membership {
+                    membership.note_waiting(false);
+                }
             } else if waiting_since.get_or_insert_with(Instant::now).elapsed() >= self.patience()
                 && all_looked_at(&shared.outstanding, &self.gauges)
             {
-                shared.budget.stop(StoppedBy::Waiting);
+                match &shared.membership {
+                    // Others may have something else left.
+                    Some(membership) => membership.note_waiting(true),
+                    None => shared.budget.stop(StoppedBy::Waiting),
+                }
             }
             let folded = shared.folded.load(Ordering::SeqCst);
             if !self.is_still() {
+                still_since = None;
+            } else if shared.membership.is_some() && !shared.budget.is_stopping() {
+                // Links may come from other nodes.
                 still_since = None;
             } else if still_since == Some(folded) {
                 shared.budget.stop(StoppedBy::Done);

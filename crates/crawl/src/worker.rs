@@ -70,6 +70,8 @@ pub(crate) struct Worker {
     reading_robots: Rc<Cell<u64>>,
     put_off: RefCell<PutOff>,
     gauges: Arc<Gauges>,
+    /// The last look of the node's reporter that was answered.
+    shown: Cell<u64>,
 }
 
 /// What a worker thread is made from.
@@ -121,6 +123,7 @@ pub(crate) async fn live(plan: WorkerPlan) -> Vec<Partition> {
         reading_robots: Rc::default(),
         put_off: RefCell::default(),
         sweep_at_ms: Cell::new(0),
+        shown: Cell::new(0),
         gauges: plan.gauges,
         shared: plan.shared,
     });

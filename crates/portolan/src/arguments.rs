@@ -61,6 +61,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Warc(WarcCommand),
     Check(CheckArguments),
+    Node(Box<crate::arguments_fleet::NodeArguments>),
+    #[command(subcommand)]
+    Fleet(crate::arguments_fleet_commands::FleetCommand),
     Augment(crate::arguments_augment::AugmentArguments),
     Config(ConfigArguments),
     Simulate(crate::arguments_simulate::SimulateArguments),
@@ -487,6 +490,10 @@ pub(crate) struct DemoArguments {
     pub(crate) out: Option<PathBuf>,
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Crawl it with N nodes, processes of their own, over a NATS server that is started here; one of the nodes is killed
+    /// half-way, and its directory deleted
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=16))]
+    pub(crate) nodes: Option<u8>,
 }
 
 /// Measure this machine and this build.

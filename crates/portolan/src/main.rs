@@ -10,6 +10,8 @@ mod arguments;
 mod arguments_access;
 mod arguments_augment;
 mod arguments_bench;
+mod arguments_fleet;
+mod arguments_fleet_commands;
 mod arguments_freshness;
 mod arguments_graph;
 mod arguments_simulate;

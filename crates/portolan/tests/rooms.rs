@@ -12,6 +12,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("archive", &["model"]),
     ("graph", &["model", "registry"]),
     ("freshness", &["model"]),
+    ("fleet", &["model"]),
     ("simweb", &[]),
     (
         "crawl",
@@ -23,6 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "archive",
             "graph",
             "freshness",
+            "fleet",
         ],
     ),
     ("simulate", &["model", "net", "registry", "crawl", "simweb"]),
@@ -37,6 +39,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "simweb",
             "simulate",
             "freshness",
+            "fleet",
             "crawl",
         ],
     ),

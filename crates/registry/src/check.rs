@@ -4,6 +4,7 @@
 use crate::error::{RegistryError, Result};
 use crate::files::{Scan, Shape, Table};
 use crate::frontier::ENTRIES;
+use crate::held::read_held;
 use crate::hosts::STATES;
 use crate::lock::DirLock;
 use crate::log::{Arrival, Entry, JournalReader, Positions, list_segments};
@@ -100,7 +101,10 @@ pub fn check(dir: &Path, ids: Option<Identities>) -> RegistryCheck {
     meta.note(&dir.join("meta"), known.map(|_| ()));
     let mut kinds = Kinds::default();
     let mut manifests = BTreeMap::new();
-    for id in 0..partitions {
+    // Of a list that cannot be read, the journal tells.
+    let held = read_held(&journal_dir(dir)).ok().flatten();
+    let held = held.map(|held| held.into_iter().map(|id| id.0).collect());
+    for id in held.unwrap_or_else(|| (0..partitions).collect::<Vec<_>>()) {
         let manifest = kinds.partition(&partition_dir(dir, id));
         manifests.insert(id, manifest);
     }
@@ -210,6 +214,7 @@ fn read_journal(
     mut manifests: BTreeMap<u16, Manifest>,
     stats: &mut Stats,
 ) -> Result<u64> {
+    read_held(dir)?;
     let known: Positions = manifests.iter().map(|(&id, m)| (id, m.seq)).collect();
     let mut journal = JournalReader::open_all(dir, &known)?;
     while let Some(commit) = journal.next()? {
@@ -238,7 +243,8 @@ fn read_journal(
                 | Entry::Again { .. }
                 | Entry::Judged { .. }
                 | Entry::Session { .. }
-                | Entry::Refresh { .. } => {}
+                | Entry::Refresh { .. }
+                | Entry::Sent { .. } => {}
             }
         }
     }

@@ -14,6 +14,7 @@
 //!   remembered of hosts, and which is due when.
 //! - `files`: append-only files and immutable sorted tables, which everything above is kept in;
 //!   `manifest`: which of them make up the state. `merger`: the threads that write them.
+//! - `adopt`, `held`: a registry that is one of a fleet, and holds some of its partitions.
 //! - `registry`, `meta`, `replay`: opening and recovery. `snapshot`: reading. `check`: looking for damage. `bench`: what it all costs.
 //!
 //! # On disk
@@ -22,6 +23,7 @@
 //! meta                 format, number of partitions, order of queues, id of the crawl
 //! lock                 the process that has the registry open; left behind by a crash
 //! journal/<n>.log      segments of the journal, deleted once checkpoints of all partitions hold what they say
+//! journal/held         in a fleet: the partitions that this registry holds
 //! p00/manifest         the checkpoint: names and lengths of the files below, position in the log
 //! p00/known-<n>.tbl    records of URLs by document      p00/urls     texts of URLs
 //! p00/due-<n>.tbl      queue entries by host and place  p00/visits   what came of each request
@@ -40,12 +42,14 @@
 //! (0.2 bytes a URL), URLs in flight, and about 2 MB of buffers.
 //! Whoever applies an entry waits for the merge threads rather than pass these limits.
 
+mod adopt;
 pub mod bench;
 mod by_id;
 mod check;
 mod error;
 mod files;
 mod frontier;
+mod held;
 mod hosts;
 mod lock;
 mod log;
@@ -66,15 +70,17 @@ mod stats;
 mod texts;
 mod wire;
 
+pub use adopt::{Adopter, Adoption};
 pub use check::{Checked, Damage, RegistryCheck, check};
 pub use error::{RegistryError, Result};
 pub use hosts::{HostCounts, HostState};
 pub use log::{
-    Arrival, Ask, Delivery, Entry, Heard, Inbox, Journal, Origin, Received, Renewed, Was,
+    Arrival, Ask, Chunk, Delivery, Entry, Exchanged, Exporter, Forward, Forwarded, Heard, Inbox,
+    Journal, Origin, Received, Renewed, Settler, Was,
 };
 pub use partition::{Backlog, Due, Partition, Rest, Turn};
 pub use record::UrlState;
-pub use registry::{Opened, Registry};
+pub use registry::{InFleet, Opened, Registry};
 pub use sessions::SessionStats;
 pub use settings::RegistrySettings;
 pub use snapshot::{QueuePosition, Snapshot, UrlFilter, UrlRecord};

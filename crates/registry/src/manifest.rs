@@ -3,7 +3,7 @@
 
 use crate::error::{At, RegistryError, Result};
 use crate::files::replace_file;
-use crate::log::Heard;
+use crate::log::{Exchanged, Heard};
 use crate::stats::Stats;
 use crate::wire::{Reader, put_varint};
 use std::fs;
@@ -33,6 +33,8 @@ pub(crate) struct Manifest {
     /// Visits of the session are recorded from here on.
     pub(crate) session_from: u64,
     pub(crate) stats: Stats,
+    /// `None` for a registry that is in no fleet.
+    pub(crate) exchanged: Option<Exchanged>,
 }
 
 impl Manifest {
@@ -64,6 +66,9 @@ impl Manifest {
         put_varint(&mut bytes, u64::from(self.session));
         put_varint(&mut bytes, self.session_from);
         self.stats.encode(&mut bytes);
+        if let Some(exchanged) = &self.exchanged {
+            exchanged.encode(&mut bytes);
+        }
         let crc = crc32fast::hash(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
         replace_file(dir, NAME, &bytes)
@@ -114,6 +119,9 @@ impl Manifest {
         manifest.session = reader.narrow()?;
         manifest.session_from = reader.varint()?;
         manifest.stats = Stats::decode(reader)?;
+        if !reader.is_empty() {
+            manifest.exchanged = Some(Exchanged::decode(reader)?);
+        }
         reader.is_empty().then_some(manifest)
     }
 }

@@ -1,9 +1,13 @@
 //! Opening a registry: lock the directory, load each partition's checkpoint, and replay the journal.
 
+use crate::adopt::Adopter;
 use crate::error::{At, Result};
 use crate::files::{make_dir, sync_dir};
+use crate::held::read_held;
 use crate::lock::DirLock;
-use crate::log::{Durable, Journal, JournalPlan, JournalReader, Positions};
+use crate::log::{
+    Durable, Exporter, Journal, JournalPlan, JournalReader, Outgoing, Positions, Settler,
+};
 use crate::manifest::Manifest;
 use crate::merger::Mergers;
 use crate::meta::{Meta, settle_meta};
@@ -43,6 +47,16 @@ pub struct Opened {
     pub after_crash: bool,
     /// The time when it was opened: after all that are recorded, even if the clock was set back.
     pub opened_ms: u64,
+    /// In a fleet: what ships the journal, and takes partitions in.
+    pub in_fleet: Option<InFleet>,
+}
+
+/// The ends of a registry that is one of a fleet.
+#[derive(Debug)]
+pub struct InFleet {
+    pub exporter: Exporter,
+    pub settler: Settler,
+    pub adopter: Adopter,
 }
 
 impl Registry {
@@ -71,16 +85,21 @@ impl Registry {
             partitions,
             ..settings.clone()
         };
-        let manifests = (0..partitions).map(|id| {
-            let home = partition_dir(dir, id);
-            make_dir(&home)?;
-            Ok(Manifest::read(&home)?.unwrap_or_default())
-        });
-        let manifests = manifests.collect::<Result<Vec<_>>>()?;
         let journal_dir = journal_dir(dir);
         make_dir(&journal_dir)?;
+        let in_fleet = settings.shipped_frames.is_some();
+        let held = match in_fleet {
+            true => read_held(&journal_dir)?.unwrap_or_default(),
+            false => (0..partitions).map(PartitionId).collect(),
+        };
+        let manifests = held.iter().map(|&PartitionId(id)| {
+            let home = partition_dir(dir, id);
+            make_dir(&home)?;
+            Ok((id, Manifest::read(&home)?.unwrap_or_default()))
+        });
+        let manifests = manifests.collect::<Result<Vec<_>>>()?;
         sync_dir(dir)?;
-        let checkpointed: Positions = (0..).zip(manifests.iter().map(|m| m.seq)).collect();
+        let checkpointed: Positions = manifests.iter().map(|(id, m)| (*id, m.seq)).collect();
         let journal_bytes = Arc::new(AtomicU64::new(0));
         let durables: BTreeMap<_, _> = checkpointed
             .iter()
@@ -93,38 +112,30 @@ impl Registry {
             true => Mergers::inline(Some(lock.clone())),
             false => Mergers::start(settings.partitions, Some(lock.clone())).at(dir)?,
         };
+        let opener = Opener {
+            dir: dir.to_path_buf(),
+            settings: settings.clone(),
+            mergers,
+            journal_bytes: journal_bytes.clone(),
+        };
         let open = |id: u16, manifest: Manifest| {
-            let home = partition_dir(dir, id);
-            sweep(&home, &manifest)?;
-            let opening = Opening {
-                state: StateOpening {
-                    id: PartitionId(id),
-                    dir: home,
-                    limits: Limits::of(settings),
-                    order: settings.order,
-                    ids: settings.ids,
-                    writers: Some(mergers.clone()),
-                },
-                opened_ms: now_ms,
-                crash: after_crash.then_some(AfterCrash {
-                    unknown_delay_ms: settings.unknown_delay_ms,
-                }),
-                keep_back_off: after_crash && !settings.retry_now,
-                durable: durables[&PartitionId(id)].clone(),
-                mergers: mergers.clone(),
-            };
-            Partition::open(opening, manifest)
+            let durable = durables[&PartitionId(id)].clone();
+            opener.open(PartitionId(id), manifest, durable, now_ms, after_crash)
         };
         let reader = JournalReader::open(&journal_dir, &checkpointed)?;
         let mut opened = open_all(manifests, open)?;
         let end = replay(&mut opened, reader, &journal_dir)?;
         end.refuse_if_short(&journal_dir, &checkpointed)?;
         let (torn_log_bytes, archive_end) = (end.torn_bytes, end.archive_end);
+        let outgoing = settings
+            .shipped_frames
+            .map(|shipped| Arc::new(Outgoing::new(shipped, durables.clone())));
         let journal = Journal::open(JournalPlan {
-            dir: journal_dir,
+            dir: journal_dir.clone(),
             end,
             durables: durables.clone(),
-            heard: opened.iter().map(|p| (p.id(), p.heard().clone())).collect(),
+            streams: opened.iter().map(Partition::streams).collect(),
+            outgoing: outgoing.clone(),
             journal_bytes,
             segment_bytes: (settings.checkpoint_log_bytes / 4).clamp(1 << 12, 1 << 30),
             keep_log: settings.keep_log,
@@ -147,6 +158,11 @@ impl Registry {
             crawl_id,
             torn_log_bytes,
             seeds: all_seeds(&opened)?,
+            in_fleet: outgoing.map(|outgoing| InFleet {
+                exporter: Exporter::new(journal_dir, outgoing.clone()),
+                settler: Settler::new(outgoing),
+                adopter: Adopter::new(opener),
+            }),
             journal,
             partitions: opened,
             after_crash,
@@ -154,13 +170,57 @@ impl Registry {
     }
 }
 
+/// What every partition of a registry is opened with.
+#[derive(Debug)]
+pub(crate) struct Opener {
+    pub(crate) dir: PathBuf,
+    pub(crate) settings: RegistrySettings,
+    pub(crate) mergers: Mergers,
+    pub(crate) journal_bytes: Arc<AtomicU64>,
+}
+
+impl Opener {
+    /// `after_crash`: requests may have been made that nobody recorded.
+    pub(crate) fn open(
+        &self,
+        id: PartitionId,
+        manifest: Manifest,
+        durable: Arc<Durable>,
+        now_ms: u64,
+        after_crash: bool,
+    ) -> Result<Partition> {
+        let settings = &self.settings;
+        let home = partition_dir(&self.dir, id.0);
+        sweep(&home, &manifest)?;
+        let opening = Opening {
+            state: StateOpening {
+                id,
+                dir: home,
+                limits: Limits::of(settings),
+                order: settings.order,
+                ids: settings.ids,
+                writers: Some(self.mergers.clone()),
+                in_fleet: settings.shipped_frames.is_some(),
+            },
+            opened_ms: now_ms,
+            crash: after_crash.then_some(AfterCrash {
+                unknown_delay_ms: settings.unknown_delay_ms,
+            }),
+            keep_back_off: after_crash && !settings.retry_now,
+            durable,
+            mergers: self.mergers.clone(),
+        };
+        Partition::open(opening, manifest)
+    }
+}
+
 /// Opens partitions side by side, as many at a time as there are processors: none needs another.
 fn open_all(
-    manifests: Vec<Manifest>,
+    manifests: Vec<(u16, Manifest)>,
     open: impl Fn(u16, Manifest) -> Result<Partition> + Sync,
 ) -> Result<Vec<Partition>> {
     let at_once = thread::available_parallelism().map_or(1, |number| number.get());
-    let next = Mutex::new((0..).zip(manifests).collect::<VecDeque<_>>());
+    let next = Mutex::new(VecDeque::from(manifests));
     let take = || {
         let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
         next.pop_front()

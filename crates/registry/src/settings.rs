@@ -40,6 +40,9 @@ pub struct RegistrySettings {
     /// No host's pause is longer, but for the delay in force: a "not before" further away is cut when
     /// it is read.
     pub longest_pause_ms: u64,
+    /// It is one of a fleet: it holds the partitions that it has adopted, and begins with none. Frames of its journal up to
+    /// this number are shipped. `None`: it holds all partitions.
+    pub shipped_frames: Option<u64>,
     /// Merges are done by who wants them, and not by threads of their own: everything happens in one order.
     pub merge_inline: bool,
 }
@@ -59,6 +62,7 @@ impl Default for RegistrySettings {
             unknown_delay_ms: 1_000,
             retry_now: false,
             longest_pause_ms: 86_400_000,
+            shipped_frames: None,
             merge_inline: false,
         }
     }

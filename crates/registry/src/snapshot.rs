@@ -3,6 +3,7 @@
 
 use crate::error::{RegistryError, Result};
 use crate::files::{AppendFile, Merged, read_piece};
+use crate::held::read_held;
 use crate::hosts::HostState;
 use crate::log::{JournalReader, Positions};
 use crate::manifest::Manifest;
@@ -80,7 +81,10 @@ impl Snapshot {
     /// `dir` is the registry's directory, `ids` what it was made with.
     pub fn open(dir: &Path, ids: Identities) -> Result<Self> {
         let meta = Meta::of(dir, ids)?;
-        let all: Vec<u16> = (0..meta.partitions).collect();
+        let all: Vec<u16> = match read_held(&journal_dir(dir))? {
+            Some(held) => held.iter().map(|id| id.0).collect(),
+            None => (0..meta.partitions).collect(),
+        };
         let states = open_states(dir, &all, (meta, ids))?;
         Ok(Self { states, ids })
     }
@@ -344,6 +348,7 @@ fn as_of_checkpoint(
         order: meta.order,
         ids,
         writers: None,
+        in_fleet: false,
     };
     State::open(opening, manifest)
 }

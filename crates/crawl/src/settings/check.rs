@@ -85,6 +85,12 @@ impl Settings {
         if self.registry.partitions > MAX_PARTITIONS {
             return wrong("registry.partitions", "must be at most 1024");
         }
+        if !(100..=60_000).contains(&self.fleet.ship_ms) {
+            return wrong("fleet.ship_ms", "must be 100 to 60000");
+        }
+        if self.fleet.max_unshipped_mb == 0 {
+            return wrong("fleet.max_unshipped_mb", "must be at least 1");
+        }
         if self.registry.memory_mb < 16 {
             return wrong("registry.memory_mb", "must be at least 16");
         }

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use portolan_archive::{
-    ContentSeen, DurableEnd, WarcWriter, check_files, claim_archive, file_prefix,
+    ContentSeen, DurableEnd, FILES_A_NODE, WarcWriter, check_files, claim_archive, file_prefix,
 };
-use portolan_model::{CanonicalUrl, Identities, Reason};
+use portolan_model::{CanonicalUrl, Identities, PartitionId, Reason};
 use portolan_registry::{
-    Journal, Opened, Partition, Registry, RegistryError, RegistrySettings, Snapshot,
+    InFleet, Journal, Opened, Partition, Registry, RegistryError, RegistrySettings, Snapshot,
 };
 
 use super::Checked;
@@ -37,6 +37,8 @@ pub(crate) struct Books {
     pub(super) named: Named,
     pub(super) journal: Journal,
     pub(super) partitions: Vec<Partition>,
+    /// A node's ends of its registry.
+    pub(crate) in_fleet: Option<InFleet>,
     /// When the registry was opened; tells this run from others.
     pub(super) run_ms: u64,
     /// Seeds and what they redirected to: where the scope begins.
@@ -67,6 +69,13 @@ pub(super) struct Archive {
     pub(super) recovered: Recovered,
 }
 
+impl Books {
+    /// The partitions that were found.
+    pub(crate) fn held(&self) -> Vec<PartitionId> {
+        self.partitions.iter().map(Partition::id).collect()
+    }
+}
+
 impl Checked {
     /// Make, open or recover the crawl's directory.
     pub(crate) fn open(mut self) -> Result<Books, CrawlError> {
@@ -77,7 +86,7 @@ impl Checked {
         // server said.
         let (ids, mut named) = match resumed {
             true => (secret::read(&dir)?, Named::read(&dir)?),
-            false => (secret::make(&dir, &self.plan.outside)?, Named::default()),
+            false => (self.make_secret(&dir)?, Named::default()),
         };
         if !settings.dns.allow_private {
             // What a name stands for is then for the proxy to know, but not what an address does.
@@ -144,7 +153,10 @@ impl Checked {
             self.plan.settings.outages.never_give_up();
         }
         let begun_before = registry.partitions.iter().any(|p| p.applied() > 0);
-        let partitions = registry.partitions.len() as u16;
+        let partitions = match registry.in_fleet {
+            Some(_) => self.chosen.partitions(),
+            None => registry.partitions.len() as u16,
+        };
         let division = self.chosen.open(&dir, partitions, begun_before)?;
         let settings = &self.plan.settings;
         let politeness = Politeness::new(
@@ -159,6 +171,7 @@ impl Checked {
             named,
             journal: registry.journal,
             partitions: registry.partitions,
+            in_fleet: registry.in_fleet,
             run_ms: registry.opened_ms,
             roots,
             new_seeds,
@@ -176,17 +189,30 @@ impl Checked {
         })
     }
 
+    fn make_secret(&self, dir: &Path) -> Result<Identities, CrawlError> {
+        match &self.plan.part {
+            Some(part) => secret::put(dir, part.secret),
+            None => secret::make(dir, &self.plan.outside),
+        }
+    }
+
     fn open_registry(
         &self,
         dir: &Path,
         ids: Identities,
         retry_now: bool,
     ) -> Result<Opened, CrawlError> {
-        let identity = (ids, directory::new_crawl_id(&self.plan.outside)?);
+        let part = self.plan.part.as_ref();
+        let crawl_id = match part {
+            Some(part) => part.crawl_id,
+            None => directory::new_crawl_id(&self.plan.outside)?,
+        };
+        let identity = (ids, crawl_id);
         let partitions = self.chosen.partitions();
         let settings = RegistrySettings {
             retry_now,
             merge_inline: self.plan.outside.chance.is_some(),
+            shipped_frames: part.map(|part| part.shipped_frames),
             ..assembly::registry(&self.plan.settings, partitions, identity)
         };
         let dir = dir.join(REGISTRY_DIR);
@@ -212,7 +238,10 @@ impl Checked {
     }
 
     fn open_archive(&self, dir: &Path, registry: &Opened) -> Result<Archive, CrawlError> {
-        let files = &registry.archive_files;
+        // Partitions that have come from other nodes name those nodes' files.
+        let ours = u32::from(self.archive.node_number);
+        let mut files = registry.archive_files.clone();
+        files.retain(|(number, _)| number / FILES_A_NODE == ours);
         let end = registry.archive_end;
         let durable = end.map(|(file, end)| DurableEnd { file, end });
         if durable.is_none() || dir.join(ARCHIVE_DIR).is_dir() {
@@ -221,7 +250,7 @@ impl Checked {
         let faults = check_files(
             dir,
             &file_prefix(&self.archive.prefix, &self.archive.node),
-            files,
+            &files,
         )?;
         let (warc, recovery) = WarcWriter::recover(
             dir,

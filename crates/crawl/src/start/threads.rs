@@ -48,6 +48,10 @@ impl Books {
     /// Let the crawl run, on threads of its own.
     pub(crate) fn begin(self) -> Result<Crawl, CrawlError> {
         let begun = self.checked.begun;
+        let (canonicalizer, seeds) = (
+            self.checked.canonicalizer.clone(),
+            self.checked.seeds.clone(),
+        );
         let employed = self.employ(Place::Threads)?;
         let watcher = employed.watcher;
         let watcher = spawn("watcher", move || watch::run(watcher))?;
@@ -59,6 +63,8 @@ impl Books {
             recovered: employed.recovered,
             too_few_files: employed.too_few_files,
             judging_for: employed.judging_for,
+            canonicalizer,
+            seeds,
             watcher,
         })
     }
@@ -77,8 +83,13 @@ impl Books {
         let judged_before = stats.fold((0, 0), |sum, stats| {
             (sum.0 + stats.judged_due, sum.1 + stats.judged_out)
         });
+        let part = checked.plan.part;
+        let partitions = match &part {
+            Some(_) => usize::from(self.division.partitions()),
+            None => self.partitions.len(),
+        };
         let workers = assembly::threads(&checked.plan.settings)
-            .min(self.partitions.len())
+            .min(partitions)
             .max(1);
         let (note_box, inbox_of_notes) = match checked.plan.keep_fresh {
             true => {
@@ -127,7 +138,11 @@ impl Books {
             judged_before,
             keeper: note_box,
             failure: Mutex::new(None),
+            membership: part.as_ref().map(|p| Arc::clone(&p.membership)),
         });
+        if part.as_ref().is_some_and(|part| part.limited) {
+            shared.budget.wait_for_allotments();
+        }
         if shared.modules.has_programs() && place == Place::Here {
             return Err(CrawlError::Input(
                 "a crawl in one thread runs no programs as modules".to_owned(),
@@ -135,11 +150,14 @@ impl Books {
         }
         shared.modules.begin()?;
         let canonicalizer = checked.canonicalizer;
-        plant(
-            &shared,
-            shared.admission(canonicalizer.clone()),
-            &self.new_seeds,
-        )?;
+        // A node plants the seeds of a partition when it is the first to have it.
+        if part.is_none() {
+            plant(
+                &shared,
+                shared.admission(canonicalizer.clone()),
+                &self.new_seeds,
+            )?;
+        }
         let keeping = match inbox_of_notes {
             Some(inbox) => Keeping::Fresh(Keeper::new(&self.dir, inbox)),
             None if self.some_wait => Keeping::Release(self.dir.clone()),
@@ -181,6 +199,8 @@ impl Books {
             journal: self.journal,
             steps: outside.steps.clone(),
             inbox,
+            told: part.and_then(|part| part.membership.take_told()),
+            has_obeyed: false,
             left_some: false,
         };
         let archivist = match place {

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::Worker;
+use crate::fleet::PartitionLook;
 
 /// What a worker shows of itself.
 #[derive(Debug, Default)]
@@ -73,8 +74,37 @@ impl PutOff {
 }
 
 impl Worker {
+    /// The node's reporter looks at the partitions once a second: what it sees is of after it began to look.
+    fn show_to_fleet(&self) {
+        let Some(membership) = &self.shared.membership else {
+            return;
+        };
+        let look = membership.look();
+        if self.shown.replace(look) == look {
+            return;
+        }
+        for held in self.partitions.borrow().held.values() {
+            let (partition, backlog) = (&held.partition, held.partition.backlog());
+            let given_up = partition.is_resting() && backlog.hosts_queued == 0;
+            let only_failing = backlog.hosts_queued == backlog.hosts_failing;
+            membership.show(PartitionLook {
+                look,
+                partition: partition.id(),
+                exchanged: (partition.exchanged().sent, partition.exchanged().heard),
+                known: partition.stats().known,
+                due: partition.stats().due,
+                visited: partition.stats().visited,
+                requests: partition.stats().requests,
+                body_bytes: partition.stats().body_bytes,
+                exhausted: held.turns == 0 && (partition.is_exhausted() || given_up),
+                waits: held.turns == 0 && only_failing && partition.is_resting(),
+            });
+        }
+    }
+
     /// Tell the watcher and the progress display how things stand.
     pub(super) fn show(&self) {
+        self.show_to_fleet();
         let partitions = self.partitions.borrow();
         let (mut known, mut due, mut queued, mut failing) = (0, 0, 0, 0);
         let (mut exhausted, mut waits) = (true, !self.unjudged.get());

@@ -12,8 +12,9 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::Worker;
+use crate::commit::ToArchivist;
 use crate::metrics::Stage;
-use crate::routes::{Command, Ends, Parcel};
+use crate::routes::{Command, Destination, Ends, Parcel};
 use crate::shared::{UNFOLDED_KIB, kib};
 
 /// Deliveries are folded for this long before connections are looked after again.
@@ -33,7 +34,7 @@ pub(super) struct Held {
 
 /// The way of a partition to another worker.
 pub(super) struct Leaving {
-    to: usize,
+    to: Destination,
     /// What follows goes to the other worker, or is about to.
     redirected: bool,
     /// All that was delivered here has come.
@@ -83,7 +84,7 @@ impl Partitions {
     }
 
     /// The partitions that may go now: turned away from, and with nothing left to fold.
-    fn take_ready_to_go(&mut self) -> Vec<(Partition, usize)> {
+    fn take_ready_to_go(&mut self) -> Vec<(Partition, Destination)> {
         let waiting = &self.waiting;
         let is_done = |id: &PartitionId, held: &mut Held| {
             let leaving = held.leaving.as_ref();
@@ -127,7 +128,7 @@ impl Worker {
         self.see_off();
     }
 
-    fn release(&self, id: PartitionId, to: usize) {
+    fn release(&self, id: PartitionId, to: Destination) {
         let mut partitions = self.partitions.borrow_mut();
         match partitions.held.get_mut(&id) {
             Some(held) if held.leaving.is_none() => {
@@ -153,18 +154,41 @@ impl Worker {
             };
             if held.turns == 0 && !leaving.redirected {
                 leaving.redirected = true;
-                let (worker, to) = (Rc::clone(self), leaving.to);
+                let worker = Rc::clone(self);
+                let to = match leaving.to {
+                    Destination::Worker(to) => Some(to),
+                    Destination::Node(_) => None,
+                };
                 tokio::task::spawn_local(async move {
-                    if !worker.shared.routes.redirect(id, to).await {
+                    if !worker.turn_away(id, to).await {
                         worker.keep(id);
                     }
                 });
             }
         }
         for (partition, to) in partitions.take_ready_to_go() {
-            tracing::debug!(partition = partition.id().0, to, "partition handed over");
-            let adopt = Command::Adopt(Box::new(partition));
-            self.shared.routes.command(to, adopt);
+            tracing::debug!(partition = partition.id().0, "partition handed over");
+            match to {
+                Destination::Worker(to) => {
+                    let adopt = Command::Adopt(Box::new(partition));
+                    self.shared.routes.command(to, adopt);
+                }
+                Destination::Node(to) => {
+                    // Who wanted it may be gone with the crawl.
+                    let _ = to.send(partition);
+                    self.shared.outstanding.fetch_sub(1, Ordering::SeqCst);
+                }
+            }
+        }
+    }
+
+    /// Has what follows delivered to worker `to`, or, where the partition leaves the node, committed elsewhere. False if the
+    /// crawl has ended.
+    async fn turn_away(&self, id: PartitionId, to: Option<usize>) -> bool {
+        match (to, &self.shared.membership) {
+            (Some(to), _) => self.shared.routes.redirect(id, to).await,
+            (None, Some(membership)) => membership.tell_archivist(ToArchivist::Release(id)).await,
+            (None, None) => false,
         }
     }
 

@@ -210,6 +210,9 @@ impl Worker {
         if self.hold_until_ms.get() > now_ms {
             return Err(self.hold_until_ms.get());
         }
+        if !self.shared.may_ask() {
+            return Err(now_ms + IDLE_MAX_MS);
+        }
         if self.shared.network.down_since_ms().is_none() {
             return Ok(());
         }
@@ -222,7 +225,9 @@ impl Worker {
 
     /// Turns may not begin although hosts are due.
     fn is_held(&self, now_ms: u64) -> bool {
-        self.hold_until_ms.get() > now_ms || self.shared.network.down_since_ms().is_some()
+        self.hold_until_ms.get() > now_ms
+            || !self.shared.may_ask()
+            || self.shared.network.down_since_ms().is_some()
     }
 
     /// A host waits until `at_ms` because another host at its address was asked.

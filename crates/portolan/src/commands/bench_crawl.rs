@@ -111,6 +111,7 @@ fn measure(
         settings,
         this_run: RunLimits::default(),
         outside: Outside::default(),
+        part: None,
         extensions: Extensions::default(),
         retry: None,
         new_session: false,

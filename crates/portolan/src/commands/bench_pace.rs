@@ -139,6 +139,7 @@ fn crawl(
         settings,
         this_run: RunLimits::default(),
         outside: Outside::default(),
+        part: None,
         extensions: Extensions::default(),
         retry: None,
         new_session: false,

@@ -132,6 +132,7 @@ fn measure(
         this_run: RunLimits::default(),
         outside: Outside::default(),
         extensions: Extensions::default(),
+        part: None,
         retry: None,
         new_session: false,
         keep_fresh: false,

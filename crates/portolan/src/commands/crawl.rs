@@ -121,14 +121,14 @@ fn tell_judged(crawl: &Crawl, display: &Display, told: &mut bool) {
 
 /// What the person and the terminal tell by signals.
 #[derive(Default)]
-struct Heard {
-    interrupts: AtomicUsize,
+pub(crate) struct Heard {
+    pub(crate) interrupts: AtomicUsize,
     /// The terminal has another size.
     resized: AtomicBool,
 }
 
 impl Heard {
-    fn listen() -> Result<Arc<Self>, Failure> {
+    pub(crate) fn listen() -> Result<Arc<Self>, Failure> {
         let heard = Arc::new(Self::default());
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGWINCH]).map_err(Failure::failed)?;
         let ear = Arc::clone(&heard);
@@ -211,6 +211,7 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
         retry,
         new_session: arguments.new_session,
         keep_fresh: arguments.keep_fresh,
+        part: None,
     })
 }
 
@@ -358,7 +359,7 @@ fn add(list: &mut Vec<String>, more: &[String]) {
     }
 }
 
-fn read_seeds(file: &Path) -> Result<Vec<Seed>, Failure> {
+pub(crate) fn read_seeds(file: &Path) -> Result<Vec<Seed>, Failure> {
     let name = if file.as_os_str() == "-" {
         "standard input".into()
     } else {

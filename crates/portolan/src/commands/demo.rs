@@ -12,7 +12,7 @@ use portolan_crawl::scope::ScopeKind;
 use portolan_crawl::{Crawl, Extensions, Outside, Plan, Report, RunLimits, Seed, Settings};
 use portolan_simweb::{Server, TruthQuery, Web, WebSpec, Witness};
 
-use super::{crawl, inspect, warc};
+use super::{crawl, demo_fleet, inspect, warc};
 use crate::arguments::DemoArguments;
 use crate::failure::Failure;
 use crate::output::sayln;
@@ -44,6 +44,10 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
         thousands(web.page_count()),
         out.display()
     );
+    if let Some(nodes) = arguments.nodes {
+        let complete = demo_fleet::run(&web, &server, &out, nodes)?;
+        return Ok(ExitCode::from(u8::from(!complete)));
+    }
     let mut settings = Settings::default();
     settings.access.proxy_from_environment = false;
     settings.scope.scope = ScopeKind::Any;
@@ -66,6 +70,7 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
             settings,
             this_run: RunLimits::default(),
             outside: Outside::default(),
+            part: None,
             extensions: Extensions::default(),
             retry: None,
             new_session: false,
@@ -87,7 +92,7 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(!(sound && complete))))
 }
 
-fn verify_archive(out: &Path) -> Result<bool, Failure> {
+pub(super) fn verify_archive(out: &Path) -> Result<bool, Failure> {
     sayln!("Verifying the archive ...");
     let mut sound = true;
     for file in warc::files(&[out.to_owned()])? {

@@ -20,15 +20,20 @@ mod check;
 mod config;
 mod crawl;
 mod demo;
+mod demo_fleet;
 mod diff;
 mod export;
 mod fetch;
+mod fleet;
+mod fleet_index;
+mod fleet_status;
 mod freshness;
 mod graph;
 mod graph_input;
 mod inspect;
 mod links;
 mod manual;
+mod node;
 mod order;
 mod partition;
 mod partition_compare;
@@ -67,6 +72,8 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Links(arguments) => links::run(&arguments),
         Command::Warc(command) => warc::run(command),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Node(arguments) => node::run(&arguments),
+        Command::Fleet(command) => fleet::run(command),
         Command::Augment(arguments) => augment::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Completions(arguments) => manual::completions(&arguments),

@@ -62,6 +62,19 @@ pub enum Entry {
     /// The copies of these URLs have grown old: they are due again in the session that runs. So are URLs that only waited
     /// for their share of the rate. A URL that is due, is unknown or is kept out by settings is left as it is.
     Refresh { docs: Vec<DocId> },
+    /// In a fleet: what the entries before it had for other partitions. It is an entry of the source, which has them until
+    /// they have arrived. Its own number is theirs in the streams that it names.
+    Sent { forwards: Vec<Forward> },
+}
+
+/// Links of one partition for another one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Forward {
+    pub to: PartitionId,
+    /// The number of the forward before it in the same stream; 0 for the first.
+    pub predecessor: u64,
+    /// Empty where the same commit has made an entry of the destination of them.
+    pub links: LinkBatch,
 }
 
 /// A URL that is due again in a new session.
@@ -109,6 +122,7 @@ const AGAIN: u8 = 4;
 const JUDGED: u8 = 5;
 const SESSION: u8 = 6;
 const REFRESH: u8 = 7;
+pub(super) const SENT: u8 = 8;
 
 /// What an entry without links has.
 static NO_LINKS: std::sync::LazyLock<LinkBatch> = std::sync::LazyLock::new(LinkBatch::default);
@@ -121,7 +135,10 @@ impl Entry {
             | Entry::Visit { links, .. }
             | Entry::Host { links, .. }
             | Entry::Judged { links } => links,
-            Entry::Again { .. } | Entry::Session { .. } | Entry::Refresh { .. } => &NO_LINKS,
+            Entry::Again { .. }
+            | Entry::Session { .. }
+            | Entry::Refresh { .. }
+            | Entry::Sent { .. } => &NO_LINKS,
         }
     }
 
@@ -135,7 +152,8 @@ impl Entry {
             | Entry::Again { .. }
             | Entry::Judged { .. }
             | Entry::Session { .. }
-            | Entry::Refresh { .. } => Vec::new(),
+            | Entry::Refresh { .. }
+            | Entry::Sent { .. } => Vec::new(),
         }
     }
 
@@ -170,6 +188,10 @@ impl Entry {
                     .sum::<usize>()
             }
             Entry::Refresh { docs } => 8 + 8 * docs.len(),
+            Entry::Sent { forwards } => {
+                let bytes = forwards.iter().map(|forward| 16 + forward.links.bytes());
+                16 + bytes.sum::<usize>()
+            }
         };
         bytes as u64
     }
@@ -182,7 +204,8 @@ impl Entry {
             | Entry::Again { .. }
             | Entry::Judged { .. }
             | Entry::Session { .. }
-            | Entry::Refresh { .. } => &[],
+            | Entry::Refresh { .. }
+            | Entry::Sent { .. } => &[],
         };
         let forwards = forwards.iter().map(|(_, links)| links.ram_bytes());
         let docs = self.links().ram_bytes() - self.links().bytes();
@@ -269,6 +292,15 @@ impl Entry {
                 out.push(REFRESH);
                 put_docs(out, docs);
             }
+            Entry::Sent { forwards } => {
+                out.push(SENT);
+                put_varint(out, forwards.len() as u64);
+                for forward in forwards {
+                    put_varint(out, u64::from(forward.to.0));
+                    put_varint(out, forward.predecessor);
+                    put_batch(out, &forward.links);
+                }
+            }
         }
     }
 
@@ -335,6 +367,9 @@ impl Entry {
             REFRESH => Entry::Refresh {
                 docs: read_docs(reader)?,
             },
+            SENT => Entry::Sent {
+                forwards: read_sent(reader)?,
+            },
             _ => return None,
         };
         reader.is_empty().then_some(entry)
@@ -369,7 +404,7 @@ fn read_origin(reader: &mut Reader<'_>) -> Option<Origin> {
     })
 }
 
-fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
+pub(super) fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
     let has_vote = u8::from(batch.vote() != 0) << 1;
     let is_early = u8::from(batch.is_early()) << 2;
     out.push(u8::from(batch.from().is_some()) | has_vote | is_early);
@@ -383,7 +418,7 @@ fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
     put_bytes(out, batch.urls().as_bytes());
 }
 
-fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
+pub(super) fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
     let flags = reader.byte()?;
     if flags > 7 {
         return None;
@@ -416,6 +451,18 @@ fn read_forwards(reader: &mut Reader<'_>) -> Option<Vec<(PartitionId, LinkBatch)
     (0..count)
         .map(|_| Some((PartitionId(reader.narrow()?), read_batch(reader)?)))
         .collect()
+}
+
+fn read_sent(reader: &mut Reader<'_>) -> Option<Vec<Forward>> {
+    let count: usize = reader.narrow()?;
+    let read = |_| {
+        Some(Forward {
+            to: PartitionId(reader.narrow()?),
+            predecessor: reader.varint()?,
+            links: read_batch(reader)?,
+        })
+    };
+    (0..count).map(read).collect()
 }
 
 pub(crate) fn put_pulse(out: &mut Vec<u8>, pulse: &Pulse) {

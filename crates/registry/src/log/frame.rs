@@ -1,5 +1,6 @@
 //! The bytes of one frame of the journal: a head, and a payload that its checksum covers with the head.
 
+use crate::wire::{Reader, put_varint};
 use portolan_model::PartitionId;
 
 /// Length of the payload, checksum, number, partition's number, bytes of this segment that were synced before, tag.
@@ -12,6 +13,8 @@ pub(crate) const MAX_PAYLOAD_BYTES: usize = 256 << 20;
 /// Partitions' numbers are below it.
 const POSITIONS_TAG: u32 = 1 << 16;
 const COMMIT_TAG: u32 = POSITIONS_TAG + 1;
+const ADOPTED_TAG: u32 = POSITIONS_TAG + 2;
+const CURSOR_TAG: u32 = POSITIONS_TAG + 3;
 
 /// What a frame is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +25,10 @@ pub(crate) enum Tag {
     Entry(PartitionId),
     /// The last frame of a commit: those since the one before it count from here on.
     Commit,
+    /// In a fleet: a partition has come, and this is its last entry so far.
+    Adopted,
+    /// In a fleet: forwards to a partition have been heard up to here.
+    Cursor,
 }
 
 impl Tag {
@@ -29,6 +36,8 @@ impl Tag {
         match self {
             Tag::Positions => POSITIONS_TAG,
             Tag::Commit => COMMIT_TAG,
+            Tag::Adopted => ADOPTED_TAG,
+            Tag::Cursor => CURSOR_TAG,
             Tag::Entry(PartitionId(id)) => u32::from(id),
         }
     }
@@ -37,6 +46,8 @@ impl Tag {
         match number {
             POSITIONS_TAG => Some(Tag::Positions),
             COMMIT_TAG => Some(Tag::Commit),
+            ADOPTED_TAG => Some(Tag::Adopted),
+            CURSOR_TAG => Some(Tag::Cursor),
             id => u16::try_from(id).ok().map(|id| Tag::Entry(PartitionId(id))),
         }
     }
@@ -51,6 +62,18 @@ pub(crate) struct Head {
     /// Bytes of its segment that were synced before it was written.
     pub(crate) synced: u64,
     pub(crate) tag: Tag,
+}
+
+/// The payload of `Tag::Adopted` and `Tag::Cursor`: a partition and a number of it.
+pub(crate) fn put_place(out: &mut Vec<u8>, partition: PartitionId, number: u64) {
+    put_varint(out, u64::from(partition.0));
+    put_varint(out, number);
+}
+
+pub(crate) fn read_place(payload: &[u8]) -> Option<(PartitionId, u64)> {
+    let reader = &mut Reader::new(payload);
+    let place = (PartitionId(reader.narrow()?), reader.varint()?);
+    reader.is_empty().then_some(place)
 }
 
 pub(crate) fn put_frame(out: &mut Vec<u8>, head: Head, payload: impl FnOnce(&mut Vec<u8>)) {

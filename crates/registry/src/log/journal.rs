@@ -2,15 +2,17 @@
 
 use crate::error::{At, RegistryError, Result};
 use crate::files::{no_links, sync_dir};
+use crate::held::write_held;
 use crate::lock::DirLock;
-use crate::log::Entry;
-use crate::log::exchange::Exchange;
-use crate::log::frame::{Head, Tag, put_frame};
+use crate::log::exchange::{Exchange, Streams};
+use crate::log::frame::{Head, Tag, put_frame, put_place};
+use crate::log::outgoing::Outgoing;
 use crate::log::reader::{ArchiveEnd, JournalEnd, put_archive_end};
 use crate::log::segment::{Positions, list_segments, positions_before, segment_path};
-use crate::log::stream::Heard;
+use crate::log::stream::Origin;
+use crate::log::{Entry, Forward};
 use crate::partition::Partition;
-use portolan_model::PartitionId;
+use portolan_model::{LinkBatch, PartitionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -50,6 +52,11 @@ impl Durable {
         self.settled.load(Ordering::Acquire)
     }
 
+    /// Entries up to `seq` are settled.
+    pub(crate) fn settle(&self, seq: u64) {
+        self.settled.fetch_max(seq, Ordering::AcqRel);
+    }
+
     pub(crate) fn note_checkpoint(&self, seq: u64) {
         self.checkpointed.store(seq, Ordering::Release);
     }
@@ -73,6 +80,10 @@ pub struct Journal {
     journal_bytes: Arc<AtomicU64>,
     keep_log: bool,
     lock: Arc<DirLock>,
+    /// In a fleet: what is settled is told from outside.
+    outgoing: Option<Arc<Outgoing>>,
+    /// In a fleet: how far the forwards to a partition have been read, to be committed with them.
+    cursors: BTreeMap<PartitionId, u64>,
 }
 
 /// What the journal knows of one partition.
@@ -89,8 +100,9 @@ pub(crate) struct JournalPlan {
     /// What follows the whole commits is cut.
     pub(crate) end: JournalEnd,
     pub(crate) durables: BTreeMap<PartitionId, Arc<Durable>>,
-    /// What each partition has heard of the others.
-    pub(crate) heard: Vec<(PartitionId, Heard)>,
+    /// What each partition has heard of the others, and sent them.
+    pub(crate) streams: Vec<Streams>,
+    pub(crate) outgoing: Option<Arc<Outgoing>>,
     pub(crate) journal_bytes: Arc<AtomicU64>,
     pub(crate) segment_bytes: u64,
     pub(crate) keep_log: bool,
@@ -109,14 +121,16 @@ impl Journal {
             .store(plan.end.read_bytes, Ordering::Relaxed);
         let journal = Self {
             partitions,
-            exchange: Exchange::new(plan.heard.into_iter()),
+            exchange: Exchange::new(plan.streams.into_iter(), plan.outgoing.is_some()),
             archive_end: plan.end.archive_end,
             segments: Segments::open(plan.dir, plan.end, plan.segment_bytes)?,
             journal_bytes: plan.journal_bytes,
             keep_log: plan.keep_log,
             lock: plan.lock,
+            outgoing: plan.outgoing,
+            cursors: BTreeMap::new(),
         };
-        journal.settle();
+        journal.note_committed();
         Ok(journal)
     }
 
@@ -141,6 +155,13 @@ impl Journal {
         self.segments.begin(|| positions(partitions));
         let mut forwards = Vec::new();
         for (partition, mut entry) in batch {
+            if let Entry::Links { source, links } = &mut entry
+                && let Some(origin) = source
+            {
+                let links = std::mem::take(links);
+                self.arrive(partition, *origin, links, &mut deliveries)?;
+                continue;
+            }
             let leaving = entry.take_forwards();
             let seq = self.append(partition, &entry)?;
             if !leaving.is_empty() {
@@ -152,25 +173,145 @@ impl Journal {
                 entry,
             });
         }
-        let own = deliveries.len();
-        for (source, number, leaving) in forwards {
-            let entries = |partition, entry| {
-                let seq = 0;
-                deliveries.push(Delivery {
-                    partition,
-                    seq,
-                    entry,
-                });
+        let mut passed_on = Vec::new();
+        for (source, seq, leaving) in forwards {
+            let number = match self.exchange.in_fleet() {
+                true => self.last_seq(source) + 1,
+                false => seq,
             };
-            self.exchange.pass_on(source, number, leaving, entries)?;
+            let entries = |partition, entry| passed_on.push((partition, entry));
+            let sent = self.exchange.pass_on(source, number, leaving, entries)?;
+            if !sent.is_empty() {
+                deliveries.push(self.append_sent(source, sent)?);
+            }
         }
-        for delivery in &mut deliveries[own..] {
-            delivery.seq = self.append(delivery.partition, &delivery.entry)?;
+        for (partition, entry) in passed_on {
+            let seq = self.append(partition, &entry)?;
+            deliveries.push(Delivery {
+                partition,
+                seq,
+                entry,
+            });
         }
+        self.put_cursors();
         let written = self.segments.end(self.archive_end)?;
         self.journal_bytes.fetch_add(written, Ordering::Relaxed);
-        self.settle();
+        self.note_committed();
         Ok(deliveries)
+    }
+
+    /// In a fleet: the forwards of the next commit that arrive at this partition have been read up to `cursor`. The commit says
+    /// so, once nothing of them is held back for what comes before it.
+    pub fn note_cursor(&mut self, partition: PartitionId, cursor: u64) {
+        if self.partitions.contains_key(&partition) {
+            self.cursors.insert(partition, cursor);
+        }
+    }
+
+    /// In a fleet: did forwards find no room at this partition since the last call? They are to be read again from its
+    /// last cursor that was committed.
+    pub fn has_dropped(&mut self, partition: PartitionId) -> bool {
+        let dropped = self.exchange.take_dropped(partition);
+        if dropped {
+            self.cursors.remove(&partition);
+        }
+        dropped
+    }
+
+    /// In a fleet: has everything that came for this partition become entries of it?
+    pub fn has_heard_all(&self, partition: PartitionId) -> bool {
+        self.exchange.has_heard_all(partition)
+    }
+
+    /// In a fleet: does the registry hold this partition?
+    pub fn holds(&self, partition: PartitionId) -> bool {
+        self.partitions.contains_key(&partition)
+    }
+
+    /// What has come from another node makes the next entries of a partition, or none.
+    fn arrive(
+        &mut self,
+        partition: PartitionId,
+        origin: Origin,
+        links: LinkBatch,
+        deliveries: &mut Vec<Delivery>,
+    ) -> Result<()> {
+        let mut entries = Vec::new();
+        let next = |entry| entries.push(entry);
+        self.exchange.arrive(partition, origin, links, next)?;
+        for entry in entries {
+            let seq = self.append(partition, &entry)?;
+            deliveries.push(Delivery {
+                partition,
+                seq,
+                entry,
+            });
+        }
+        Ok(())
+    }
+
+    /// Who folds it needs to know where to and not what.
+    fn append_sent(&mut self, partition: PartitionId, forwards: Vec<Forward>) -> Result<Delivery> {
+        let mut entry = Entry::Sent { forwards };
+        let seq = self.append(partition, &entry)?;
+        if let Entry::Sent { forwards } = &mut entry {
+            forwards
+                .iter_mut()
+                .for_each(|forward| forward.links = LinkBatch::default());
+        }
+        Ok(Delivery {
+            partition,
+            seq,
+            entry,
+        })
+    }
+
+    fn put_cursors(&mut self) {
+        let (exchange, segments) = (&self.exchange, &mut self.segments);
+        self.cursors.retain(|&partition, &mut cursor| {
+            let clear = exchange.has_heard_all(partition);
+            if clear {
+                segments.put(Tag::Cursor, 0, |out| put_place(out, partition, cursor));
+            }
+            !clear
+        });
+    }
+
+    /// In a fleet: takes in a partition that `Adoption::finish` has made. From now on its entries are committed here.
+    pub fn adopt(&mut self, partition: &Partition) -> Result<()> {
+        let (id, seq) = (partition.id(), partition.applied());
+        let partitions = &self.partitions;
+        self.segments.begin(|| positions(partitions));
+        self.segments
+            .put(Tag::Adopted, 0, |out| put_place(out, id, seq));
+        self.segments.end(self.archive_end)?;
+        let durable = partition.durable();
+        if let Some(outgoing) = &self.outgoing {
+            outgoing.add(id, durable.clone());
+        }
+        self.partitions.insert(id, Lane { seq, durable });
+        self.exchange.add(partition.streams());
+        self.note_committed();
+        self.write_held()
+    }
+
+    /// In a fleet: lets a partition go. All its entries must be settled; nothing is committed for it any longer. Returns its
+    /// last entry.
+    pub fn release(&mut self, id: PartitionId) -> Result<u64> {
+        let lane = self.partitions.remove(&id);
+        let seq = lane.ok_or(RegistryError::NoPartition(id.0))?.seq;
+        self.exchange.remove(id);
+        self.cursors.remove(&id);
+        if let Some(outgoing) = &self.outgoing {
+            outgoing.remove(id);
+        }
+        self.write_held()?;
+        Ok(seq)
+    }
+
+    fn write_held(&self) -> Result<()> {
+        let ids: Vec<_> = self.partitions.keys().copied().collect();
+        write_held(&self.segments.dir, &ids)
     }
 
     /// Deletes what checkpoints of all partitions have made superfluous, unless the log is to be kept.
@@ -180,7 +321,9 @@ impl Journal {
         }
         let lanes = self.partitions.iter();
         let checkpointed = lanes.map(|(id, lane)| (id.0, lane.durable.checkpointed()));
-        self.segments.drop_before(&checkpointed.collect())
+        let outgoing = self.outgoing.as_ref();
+        let shipped = outgoing.map_or(u64::MAX, |outgoing| outgoing.shipped());
+        self.segments.drop_before(&checkpointed.collect(), shipped)
     }
 
     /// The last entry of a partition.
@@ -212,8 +355,14 @@ impl Journal {
         Ok(seq)
     }
 
-    /// Everything that has been appended is durable.
-    fn settle(&self) {
+    /// Everything that has been appended is durable. On a single machine it is settled with that.
+    fn note_committed(&self) {
+        if let Some(outgoing) = &self.outgoing {
+            let segment = self.segments.on_disk.back().map_or(0, |(first, _)| *first);
+            let last = self.segments.next_number.saturating_sub(1);
+            outgoing.note_commit(last, segment, self.segments.file_bytes);
+            return;
+        }
         for lane in self.partitions.values() {
             lane.durable.settled.store(lane.seq, Ordering::Release);
         }
@@ -321,10 +470,12 @@ impl Segments {
     }
 
     /// Deletes segments whose entries are all in checkpoints. The last one stays: it says how far each partition is.
-    fn drop_before(&mut self, checkpointed: &Positions) -> Result<()> {
+    /// None goes whose frames are not all `shipped`.
+    fn drop_before(&mut self, checkpointed: &Positions, shipped: u64) -> Result<()> {
         // One that is empty says nothing.
         while self.file_bytes > 0
-            && let Some((_, ends)) = self.on_disk.get(1)
+            && let Some((next, ends)) = self.on_disk.get(1)
+            && *next <= shipped.saturating_add(1)
             && checkpointed.reach(ends)
             && let Some((first, _)) = self.on_disk.pop_front()
         {

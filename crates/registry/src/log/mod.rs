@@ -1,24 +1,32 @@
 //! The only way into a partition: entries in order, durable before they are folded. Not what they
 //! come to; that is the partition's fold. One journal holds the entries of all partitions.
 
+mod chunk;
 mod entry;
 mod exchange;
 mod frame;
 mod journal;
+mod outgoing;
 mod reader;
 mod segment;
+mod sent;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod visit_codec;
 
-pub use entry::{Entry, Renewed, Was};
+pub use chunk::{Chunk, Forwarded};
+pub use entry::{Entry, Forward, Renewed, Was};
 pub use journal::{Delivery, Journal};
+pub use outgoing::{Exporter, Settler};
+pub use sent::Exchanged;
 pub use stream::{Arrival, Ask, Heard, Inbox, Origin, Received};
 
 pub(crate) use entry::{put_pulse, put_robots, read_pulse, read_robots};
+pub(crate) use exchange::Streams;
 pub(crate) use frame::MAX_PAYLOAD_BYTES;
 pub(crate) use journal::{Durable, JournalPlan};
+pub(crate) use outgoing::Outgoing;
 pub(crate) use reader::{Commit, JournalEnd, JournalReader};
 pub(crate) use segment::{Positions, list_segments};
 pub(crate) use visit_codec::{put_visit, read_visit};

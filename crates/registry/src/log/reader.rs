@@ -2,7 +2,7 @@
 
 use crate::error::{RegistryError, Result};
 use crate::log::Entry;
-use crate::log::frame::Tag;
+use crate::log::frame::{Tag, read_place};
 use crate::log::segment::{Positions, SegmentReader, list_segments, positions_before};
 use crate::wire::{Reader, put_varint};
 use portolan_model::PartitionId;
@@ -22,7 +22,7 @@ pub(crate) fn put_archive_end(out: &mut Vec<u8>, end: ArchiveEnd) {
     }
 }
 
-fn read_archive_end(bytes: &[u8]) -> Option<ArchiveEnd> {
+pub(super) fn read_archive_end(bytes: &[u8]) -> Option<ArchiveEnd> {
     let reader = &mut Reader::new(bytes);
     let end = match reader.byte()? {
         0 => None,
@@ -227,7 +227,9 @@ fn read_commit(segment: &mut SegmentReader, end: &mut JournalEnd) -> Result<Opti
             Tag::Positions => {
                 let positions = Positions::decode(&segment.payload).ok_or_else(unreadable)?;
                 let is_first = end.read_bytes == 0;
-                if offset != 0 || !(is_first || positions == end.positions) {
+                // A partition that was released is not named any longer.
+                let goes_on = |(id, seq)| seq == end.positions.of(id);
+                if offset != 0 || !(is_first || positions.iter().all(goes_on)) {
                     return Err(segment.damaged("it does not go on where the one before ends"));
                 }
                 end.positions = positions;
@@ -252,6 +254,13 @@ fn read_commit(segment: &mut SegmentReader, end: &mut JournalEnd) -> Result<Opti
                     offset,
                     payload: from..commit.payloads.len(),
                 });
+            }
+            Tag::Adopted => {
+                let (id, seq) = read_place(&segment.payload).ok_or_else(unreadable)?;
+                seqs.insert(id.0, seq);
+            }
+            Tag::Cursor => {
+                read_place(&segment.payload).ok_or_else(unreadable)?;
             }
             Tag::Commit => {
                 let archive_end = read_archive_end(&segment.payload).ok_or_else(unreadable)?;

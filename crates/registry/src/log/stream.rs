@@ -112,6 +112,11 @@ impl<T> Inbox<T> {
         &self.heard
     }
 
+    /// Does nothing wait here for what comes before it?
+    pub fn holds_nothing(&self) -> bool {
+        self.held.is_empty()
+    }
+
     pub fn arrive(&mut self, origin: Origin, item: T) -> Received<T> {
         match self.heard.hear(&origin) {
             Arrival::Next => Received::Ready(item),

@@ -5,6 +5,7 @@ use super::reader::{JournalEnd, JournalReader};
 use super::segment::{Positions, list_segments};
 use super::stream::{Arrival, Heard};
 use super::{Delivery, Entry};
+use super::{Exchanged, Streams};
 use crate::error::RegistryError;
 use crate::lock::DirLock;
 use portolan_model::{Link, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Verdict, Visit};
@@ -74,7 +75,8 @@ impl Place {
             dir: self.dir.clone(),
             end: read(&self.dir, &self.checkpoints()).unwrap().1,
             durables: self.durables.clone(),
-            heard: self.heard(),
+            streams: self.heard(),
+            outgoing: None,
             journal_bytes: Arc::default(),
             segment_bytes,
             keep_log: false,
@@ -83,7 +85,7 @@ impl Place {
     }
 
     /// What a fold of the journal would have heard.
-    fn heard(&self) -> Vec<(PartitionId, Heard)> {
+    fn heard(&self) -> Vec<Streams> {
         let (logs, _) = read(&self.dir, &self.checkpoints()).unwrap();
         let hear = |id: &PartitionId| {
             let mut heard = Heard::default();
@@ -96,7 +98,11 @@ impl Place {
                     assert_eq!(heard.hear(origin), Arrival::Next);
                 }
             }
-            (*id, heard)
+            Streams {
+                id: *id,
+                heard,
+                sent: Exchanged::default(),
+            }
         };
         self.durables.keys().map(hear).collect()
     }

@@ -12,7 +12,7 @@ pub use turns::{Due, Rest, Turn};
 
 use crate::error::Result;
 use crate::hosts::{HostState, HostTable};
-use crate::log::{Durable, Entry, Heard};
+use crate::log::{Durable, Entry, Exchanged, Streams};
 use crate::manifest::Manifest;
 use crate::merger::Mergers;
 use crate::state::{Keeper, State, StateOpening};
@@ -248,8 +248,22 @@ impl Partition {
         self.turns.opened_ms = opened_ms;
     }
 
-    pub(crate) fn heard(&self) -> &Heard {
-        &self.state.heard
+    /// What the exchange needs to know of it.
+    pub(crate) fn streams(&self) -> Streams {
+        Streams {
+            id: self.state.id,
+            heard: self.state.heard.clone(),
+            sent: self.state.exchanged.clone(),
+        }
+    }
+
+    pub(crate) fn durable(&self) -> Arc<Durable> {
+        self.upkeep.durable.clone()
+    }
+
+    /// In a fleet: what it has sent, and how many forwards it has heard.
+    pub fn exchanged(&self) -> &Exchanged {
+        &self.state.exchanged
     }
 
     /// All links of a kind that makes a seed, in order, repeats included.

@@ -24,7 +24,7 @@ const SWEPT_SLOTS: usize = 1 << 15;
 
 #[derive(Debug)]
 pub(super) struct Upkeep {
-    durable: Arc<Durable>,
+    pub(super) durable: Arc<Durable>,
     pub(super) mergers: Mergers,
     pub(super) next_file: u64,
     /// Log folded since the last freeze.
@@ -213,6 +213,18 @@ impl Partition {
         }
         self.start_commit()?;
         self.finish_work()
+    }
+
+    /// The partition goes to another registry, which has all of it: its files are deleted here, once nobody writes any more.
+    pub fn delete(mut self) -> Result<()> {
+        self.finish_work()?;
+        self.finish_merge()?;
+        for file in self.state.growing_files() {
+            if let Some(unsynced) = file.start_sync()? {
+                unsynced.sync()?;
+            }
+        }
+        fs::remove_dir_all(&self.state.dir).at(&self.state.dir)
     }
 
     /// Waits for a merge under way, for who counts what it costs.

@@ -72,13 +72,22 @@ impl State {
             Entry::Refresh { docs } => docs
                 .iter()
                 .try_for_each(|doc| self.fold_refresh(*doc, keeper)),
+            Entry::Sent { forwards } => {
+                let number = self.applied + 1;
+                let to = forwards.iter().map(|forward| forward.to);
+                to.for_each(|to| self.exchanged.send(to, number));
+                Ok(())
+            }
         }
     }
 
     /// Is it the next of its stream? False if it was heard before.
     fn is_next(&mut self, origin: &Origin) -> Result<bool> {
         match self.heard.hear(origin) {
-            Arrival::Next => Ok(true),
+            Arrival::Next => {
+                self.exchanged.heard += 1;
+                Ok(true)
+            }
             Arrival::Known => Ok(false),
             Arrival::Gap | Arrival::Astray => Err(RegistryError::Stream {
                 partition: self.id.0,

@@ -15,7 +15,7 @@ use crate::error::{RegistryError, Result};
 use crate::files::{AppendFile, read_piece};
 use crate::frontier::Frontier;
 use crate::hosts::HostTable;
-use crate::log::{Entry, Heard, MAX_PAYLOAD_BYTES};
+use crate::log::{Entry, Exchanged, Heard, MAX_PAYLOAD_BYTES};
 use crate::manifest::Manifest;
 use crate::merger::Mergers;
 use crate::recent::MAX_NUMBER;
@@ -46,6 +46,9 @@ pub(crate) struct State {
     pub(crate) arrivals: u64,
     /// How far it has heard the others.
     pub(crate) heard: Heard,
+    /// What it has sent to the others, where it is one of a fleet.
+    pub(crate) exchanged: Exchanged,
+    in_fleet: bool,
     /// The session that has begun; the first is 1.
     pub(crate) session: u32,
     /// Visits of the session are recorded from here on.
@@ -73,6 +76,8 @@ pub(crate) struct StateOpening {
     pub(crate) ids: Identities,
     /// Those who write its files; a reader's copy has none and changes nothing on disk.
     pub(crate) writers: Option<Mergers>,
+    /// What it has sent to others is in its manifest.
+    pub(crate) in_fleet: bool,
 }
 
 /// Whoever keeps a state, and what they hear while entries are folded. None of it changes what the state becomes.
@@ -120,6 +125,7 @@ impl State {
             order,
             ids,
             writers,
+            in_fleet,
         } = opening;
         let file = |name: &str, length| AppendFile::open(dir.join(name), length, writers.clone());
         Ok(Self {
@@ -130,6 +136,8 @@ impl State {
             applied: manifest.seq,
             arrivals: manifest.arrivals,
             heard: manifest.heard,
+            exchanged: manifest.exchanged.unwrap_or_default(),
+            in_fleet,
             session: manifest.session.max(1),
             session_from: manifest.session_from,
             stats: manifest.stats,
@@ -159,6 +167,7 @@ impl State {
             session: self.session,
             session_from: self.session_from,
             stats: self.stats.clone(),
+            exchanged: self.in_fleet.then(|| self.exchanged.clone()),
             ..Manifest::default()
         }
     }

@@ -27,6 +27,7 @@ fn tiny(keep_log: bool, order: Order) -> RegistrySettings {
         unknown_delay_ms: 10,
         retry_now: false,
         longest_pause_ms: 86_400_000,
+        shipped_frames: None,
         merge_inline: false,
     }
 }
@@ -274,6 +275,7 @@ fn mentions(entry: &Entry, wanted: &str) -> bool {
         Entry::Again { urls } => urls.iter().any(|url| url == wanted),
         Entry::Session { urls, .. } => urls.iter().any(|renewed| renewed.url == wanted),
         Entry::Refresh { docs } => docs.contains(&Identities::PUBLIC.doc(wanted)),
+        Entry::Sent { .. } => false,
     }
 }
 

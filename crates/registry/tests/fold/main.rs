@@ -2,5 +2,6 @@
 
 mod against_model;
 mod damage;
+mod fleet;
 mod model;
 mod ready;

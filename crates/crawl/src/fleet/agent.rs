@@ -1,0 +1,356 @@
+//! The agent of a node: does what the fleet orders, and says how the node is.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use portolan_fleet::{
+    Epoch, Fleet, Incarnation, Node, NodeStatus, Order, PartitionCommit, PartitionStatus, ShipError,
+};
+use portolan_model::{CanonicalUrl, Canonicalizer, PartitionId};
+use portolan_registry::{Chunk, Settler};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::adoption::{Gate, Wanted, adopt, blocking};
+use super::hearing;
+use super::membership::{Membership, Phase};
+use crate::budget::StoppedBy;
+use crate::error::CrawlError;
+use crate::routes::{Command, Destination};
+use crate::shared::Shared;
+use crate::worker::Gauges;
+
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+/// Workers answer a look within this time, or what they would have shown counts as busy.
+const LOOK_PATIENCE: Duration = Duration::from_millis(500);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+const TRY_AGAIN: Duration = Duration::from_millis(500);
+/// Pages that a node takes from the fleet's budget at a time, at most.
+const ALLOTMENT: u64 = 100;
+
+/// What the tasks of a node's agent share.
+pub(super) struct Agent {
+    pub(super) fleet: Fleet,
+    pub(super) node: Node,
+    pub(super) incarnation: Incarnation,
+    pub(super) membership: Arc<Membership>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) gauges: Vec<Arc<Gauges>>,
+    pub(super) settler: Settler,
+    pub(super) canonicalizer: Canonicalizer,
+    pub(super) seeds: Vec<CanonicalUrl>,
+    /// Frames up to here are shipped, and what they forward is acknowledged.
+    pub(super) acknowledged: AtomicU64,
+    pub(super) unshipped_bytes: AtomicU64,
+    pub(super) shipped_bytes: AtomicU64,
+    pub(super) links: (AtomicU64, AtomicU64),
+    pub(super) held: Mutex<BTreeMap<PartitionId, Holding>>,
+    pub(super) trouble: Mutex<String>,
+}
+
+/// A partition of this node, as its agent knows it.
+#[derive(Default)]
+pub(super) struct Holding {
+    epoch: Epoch,
+    /// How far its inbox was heard, as the ship log knows.
+    cursor: u64,
+    listener: Option<AbortHandle>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Agent {
+    /// Under which epoch a partition is here.
+    pub(super) fn epoch_of(&self, partition: PartitionId) -> Option<Epoch> {
+        locked(&self.held)
+            .get(&partition)
+            .map(|holding| holding.epoch)
+    }
+
+    pub(super) fn note_adopted(&self, partition: PartitionId, epoch: Epoch, cursor: u64) {
+        self.membership.add(partition);
+        let holding = Holding {
+            epoch,
+            cursor,
+            listener: None,
+        };
+        locked(&self.held).insert(partition, holding);
+    }
+
+    pub(super) fn note_listener(&self, partition: PartitionId, listener: AbortHandle) {
+        if let Some(holding) = locked(&self.held).get_mut(&partition) {
+            holding.listener = Some(listener);
+        }
+    }
+
+    pub(super) fn abort_listeners(&self) {
+        for holding in locked(&self.held).values_mut() {
+            if let Some(listener) = holding.listener.take() {
+                listener.abort();
+            }
+        }
+    }
+
+    /// What a commit record says of the partitions in a chunk.
+    pub(super) fn partitions_of(&self, chunk: &Chunk) -> Vec<PartitionCommit> {
+        let mut held = locked(&self.held);
+        let mut gone = Holding::default();
+        let mut ids: Vec<_> = chunk
+            .entries
+            .keys()
+            .chain(chunk.cursors.keys())
+            .copied()
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let says = ids.into_iter().map(|id| {
+            let holding = held.get_mut(&id).unwrap_or(&mut gone);
+            let cursor = chunk.cursors.get(&id).copied().unwrap_or(0);
+            holding.cursor = holding.cursor.max(cursor);
+            // Of one that was heard only, nothing was logged.
+            let (from_seq, to_seq) = chunk.entries.get(&id).copied().unwrap_or((1, 0));
+            PartitionCommit {
+                partition: id.0,
+                epoch: holding.epoch,
+                from_seq,
+                to_seq,
+                inbox_cursor: holding.cursor,
+            }
+        });
+        says.collect()
+    }
+
+    pub(super) fn note_sent(&self, forwards: usize) {
+        self.links.0.fetch_add(forwards as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_heard(&self, forwards: usize) {
+        self.links.1.fetch_add(forwards as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_trouble(&self, trouble: String) {
+        *locked(&self.trouble) = trouble;
+    }
+
+    /// Do the workers wait for something to do?
+    pub(super) fn is_idle(&self) -> bool {
+        let idle = |gauges: &Arc<Gauges>| gauges.turns.load(Ordering::Relaxed) == 0;
+        self.gauges.iter().all(idle)
+    }
+
+    /// Says once a second how the node is, for as long as it lives.
+    pub(super) async fn report(self: Arc<Self>) {
+        let mut before = (Instant::now(), 0, 0);
+        loop {
+            let fleet_look = self.node.look();
+            let look = self.membership.begin_look();
+            let patience = Instant::now() + LOOK_PATIENCE;
+            let mut looks = self.membership.looks();
+            while looks.iter().any(|shown| shown.look < look) && Instant::now() < patience {
+                tokio::time::sleep(LOOK_EVERY).await;
+                looks = self.membership.looks();
+            }
+            // After the looks: what was outstanding before them and is not now was folded, and the next look sees it.
+            let still = self.shared.outstanding.load(Ordering::SeqCst) == 0
+                && self.acknowledged.load(Ordering::Acquire) >= self.settler.committed();
+            let waited = self.membership.has_waited();
+            let status = |shown: &super::PartitionLook| PartitionStatus {
+                partition: shown.partition.0,
+                epoch: self.epoch_of(shown.partition).unwrap_or_default(),
+                sent: shown.exchanged.0,
+                heard: shown.exchanged.1,
+                known: shown.known,
+                due: shown.due,
+                visited: shown.visited,
+                exhausted: shown.look >= look && (shown.exhausted || (waited && shown.waits)),
+                settled: still,
+                bytes: shown.body_bytes as f64,
+                requests: shown.requests as f64,
+            };
+            let metrics = &self.shared.metrics;
+            let pages = metrics.pages.load(Ordering::Relaxed);
+            let bytes = metrics.wire_bytes.load(Ordering::Relaxed);
+            let seconds = before.0.elapsed().as_secs_f64().max(0.001);
+            let report = NodeStatus {
+                look: fleet_look,
+                partitions: looks.iter().map(status).collect(),
+                pages,
+                pages_per_s: (pages - before.1) as f64 / seconds,
+                bytes_per_s: (bytes - before.2) as f64 / seconds,
+                unshipped_bytes: self.unshipped_bytes.load(Ordering::Relaxed),
+                shipped_bytes: self.shipped_bytes.load(Ordering::Relaxed),
+                links_sent: self.links.0.load(Ordering::Relaxed),
+                links_heard: self.links.1.load(Ordering::Relaxed),
+                connections: self
+                    .gauges
+                    .iter()
+                    .map(|g| g.turns.load(Ordering::Relaxed))
+                    .sum(),
+                trouble: self.trouble_now(),
+                stopped: self.membership.is_stopped(),
+            };
+            before = (Instant::now(), pages, bytes);
+            self.node.report(report).await;
+            self.take_pages().await;
+            tokio::time::sleep(REPORT_EVERY).await;
+        }
+    }
+
+    fn trouble_now(&self) -> String {
+        let still = self.membership.why_still();
+        let trouble = std::mem::take(&mut *locked(&self.trouble));
+        let store = self.fleet.blobs().trouble();
+        match (still, store) {
+            (_, Some(store)) => store,
+            ("", None) => trouble,
+            (still, None) => still.to_owned(),
+        }
+    }
+
+    /// The fleet's budget of pages is shared out in small parts.
+    async fn take_pages(&self) {
+        if self.fleet.definition().max_pages.is_some()
+            && self.shared.budget.unclaimed() < ALLOTMENT / 2
+        {
+            let pages = self.node.take_pages(ALLOTMENT).await;
+            self.shared.budget.allot(pages);
+        }
+    }
+
+    /// Does what it is told until the crawl is over. Returns what the last order was, if that ended it.
+    pub(super) async fn obey(
+        self: Arc<Self>,
+        mut gate: Gate,
+        mut orders: mpsc::Receiver<Order>,
+    ) -> Result<(), CrawlError> {
+        let mut next = None;
+        loop {
+            let Some(order) = (match next.take() {
+                Some(order) => Some(order),
+                None => orders.recv().await,
+            }) else {
+                return Ok(());
+            };
+            match order {
+                Order::Adopt {
+                    partition,
+                    epoch,
+                    log_end,
+                } => {
+                    let mut wanted = vec![Wanted {
+                        partition,
+                        epoch,
+                        log_end,
+                    }];
+                    // Those that come together are taken over together.
+                    while let Ok(order) = orders.try_recv() {
+                        match order {
+                            Order::Adopt {
+                                partition,
+                                epoch,
+                                log_end,
+                            } => wanted.push(Wanted {
+                                partition,
+                                epoch,
+                                log_end,
+                            }),
+                            other => {
+                                next = Some(other);
+                                break;
+                            }
+                        }
+                    }
+                    wanted.retain(|wanted| !self.goes_on(wanted));
+                    adopt(&self, &mut gate, wanted).await?;
+                }
+                Order::Release { partition, epoch } => {
+                    let agent = Arc::clone(&self);
+                    tokio::spawn(async move {
+                        if let Err(error) = agent.release(partition, epoch).await {
+                            agent.end(error);
+                        }
+                    });
+                }
+                Order::Prepare { .. } => {}
+                Order::Stop => self.membership.set_stopped(true),
+                Order::GoOn => self.membership.set_stopped(false),
+                Order::End { complete } => {
+                    self.shared.budget.stop(match complete {
+                        true => StoppedBy::Done,
+                        false => StoppedBy::Signal,
+                    });
+                    return Ok(());
+                }
+                Order::Fenced(why) => return Err(CrawlError::Fenced(why)),
+            }
+        }
+    }
+
+    /// A partition that was here when the node began goes on from where it was.
+    fn goes_on(self: &Arc<Self>, wanted: &Wanted) -> bool {
+        let cursor = match locked(&self.held).get_mut(&wanted.partition) {
+            Some(holding) => {
+                holding.epoch = wanted.epoch;
+                holding.listener.is_none().then_some(holding.cursor)
+            }
+            None => return false,
+        };
+        if let Some(cursor) = cursor {
+            self.node.adopted(wanted.partition, wanted.epoch);
+            hearing::begin(self, wanted.partition, cursor);
+        }
+        true
+    }
+
+    /// Ends a partition's turns, ships what is left of it, and says so.
+    async fn release(&self, partition: PartitionId, epoch: Epoch) -> Result<(), CrawlError> {
+        if let Some(holding) = locked(&self.held).get_mut(&partition)
+            && let Some(listener) = holding.listener.take()
+        {
+            listener.abort();
+        }
+        let (gone, coming) = oneshot::channel();
+        self.shared.outstanding.fetch_add(1, Ordering::SeqCst);
+        let release = Command::Release {
+            partition,
+            to: Destination::Node(gone),
+        };
+        let owner = self.shared.routes.owner(partition);
+        self.shared.routes.command(owner, release);
+        let Ok(released) = coming.await else {
+            // The crawl ends meanwhile.
+            return Ok(());
+        };
+        self.membership.remove(partition);
+        let (seq, committed) = (released.applied(), self.settler.committed());
+        while self.acknowledged.load(Ordering::Acquire) < committed {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        blocking(move || Ok(released.delete()?)).await?;
+        // Before it is told: it may come back at once.
+        locked(&self.held).remove(&partition);
+        loop {
+            match self.node.released(partition, epoch, seq).await {
+                Ok(_) => break,
+                Err(ShipError::Fenced(why)) => return Err(CrawlError::Fenced(why)),
+                Err(ShipError::Unavailable(why)) => {
+                    self.set_trouble(format!("the ship log does not answer: {why}"));
+                    tokio::time::sleep(TRY_AGAIN).await;
+                }
+            }
+        }
+        tracing::info!(partition = partition.0, epoch, seq, "partition released");
+        Ok(())
+    }
+
+    /// The crawl on this node cannot go on.
+    pub(super) fn end(&self, error: CrawlError) {
+        self.membership.set_phase(Phase::Lost(error.to_string()));
+        self.shared.fail(error);
+    }
+}

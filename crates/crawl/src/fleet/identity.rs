@@ -1,0 +1,122 @@
+//! What a node's directory remembers of the fleet: which node it is, and which of its lives.
+
+use std::path::{Path, PathBuf};
+
+use portolan_fleet::{Definition, Incarnation};
+use serde::{Deserialize, Serialize};
+
+use crate::directory::{make_dir, replace};
+use crate::error::CrawlError;
+use crate::sealed::{seal, unseal};
+
+const FILE: &str = "node";
+/// The crawl's directory in the node's.
+const CRAWL_DIR: &str = "crawl";
+
+/// A node, as its directory knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Identity {
+    pub(super) fleet: String,
+    /// Of the fleet's definition.
+    pub(super) checksum: String,
+    pub(super) node: String,
+    /// In hexadecimal digits: TOML's integers have a sign.
+    incarnation: String,
+    /// Whose WARC files are whose; known once it has joined.
+    pub(super) number: Option<u16>,
+}
+
+impl Identity {
+    pub(super) fn incarnation(&self) -> Incarnation {
+        Incarnation::from_str_radix(&self.incarnation, 16).unwrap_or_default()
+    }
+
+    /// The node of this directory; a new one if it has none, or one that never joined.
+    pub(super) fn open(dir: &Path, node: &str, fleet: &Definition) -> Result<Self, CrawlError> {
+        make_dir(dir).map_err(|e| {
+            CrawlError::Input(format!("--dir {}: {e}; name another one", dir.display()))
+        })?;
+        match Self::read(dir)? {
+            None => {
+                let has_crawl = Self::crawl_dir(dir).exists();
+                if has_crawl {
+                    return Err(CrawlError::Input(format!(
+                        "--dir {}: it holds something that is no node of a fleet; name another directory",
+                        dir.display()
+                    )));
+                }
+                Self::begin(dir, node, fleet)
+            }
+            Some(known) if known.fleet != fleet.id => Err(CrawlError::Input(format!(
+                "--dir {} is of a node of another fleet; name another directory, or remove it",
+                dir.display()
+            ))),
+            Some(known) if known.node != node => Err(CrawlError::Input(format!(
+                "--dir {} is node '{}', not '{node}'; give --node {0}, or name another directory",
+                dir.display(),
+                known.node
+            ))),
+            Some(known) if known.number.is_none() => Self::begin(dir, node, fleet),
+            Some(known) => Ok(known),
+        }
+    }
+
+    /// A new life: what the directory held is gone. Whatever counts of it was shipped.
+    pub(super) fn begin(dir: &Path, node: &str, fleet: &Definition) -> Result<Self, CrawlError> {
+        let crawl = Self::crawl_dir(dir);
+        match std::fs::remove_dir_all(&crawl) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(CrawlError::File {
+                    path: crawl,
+                    source,
+                });
+            }
+            _ => {}
+        }
+        let mut drawn = [0; 8];
+        getrandom::fill(&mut drawn).map_err(|e| {
+            CrawlError::Internal(format!("the system gives no random numbers: {e}"))
+        })?;
+        let identity = Self {
+            fleet: fleet.id.clone(),
+            checksum: fleet.checksum(),
+            node: node.to_owned(),
+            incarnation: format!("{:016x}", u64::from_le_bytes(drawn)),
+            number: None,
+        };
+        identity.write(dir)?;
+        Ok(identity)
+    }
+
+    /// It has joined: its WARC files bear this number.
+    pub(super) fn note_number(&mut self, dir: &Path, number: u16) -> Result<(), CrawlError> {
+        self.number = Some(number);
+        self.write(dir)
+    }
+
+    pub(super) fn crawl_dir(dir: &Path) -> PathBuf {
+        dir.join(CRAWL_DIR)
+    }
+
+    fn write(&self, dir: &Path) -> Result<(), CrawlError> {
+        let text = toml::to_string(self).map_err(|e| CrawlError::Internal(e.to_string()))?;
+        replace(dir, FILE, seal(&text).as_bytes())
+    }
+
+    fn read(dir: &Path) -> Result<Option<Self>, CrawlError> {
+        let path = dir.join(FILE);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let sealed = crate::directory::read(&path)?;
+        let text = unseal(
+            &sealed,
+            &path,
+            "; remove the directory, and the node joins anew",
+        )?;
+        toml::from_str(text).map(Some).map_err(|e| {
+            CrawlError::Input(format!("{}: {e}; remove the directory", path.display()))
+        })
+    }
+}

@@ -1,0 +1,24 @@
+//! A node: one machine's part of a crawl that many machines share. The crawl on this machine is a crawl as any other,
+//! whose registry holds some of the partitions. An **agent** beside it joins it to the fleet: it ships what was done
+//! (`shipper`, `warcs`), hears links from other nodes (`hearing`), takes partitions in and lets them go (`adoption`,
+//! `agent`), and reports. What was not shipped has never happened: nothing of it leaves the node, and another node
+//! would do it again.
+//!
+//! `node`: a node's life, from its directory (`identity`) to its end. `membership`: what the crawl knows of the fleet.
+
+mod addresses;
+mod adoption;
+mod agent;
+mod hearing;
+mod identity;
+mod log_index;
+mod membership;
+mod node;
+mod roots;
+mod shipper;
+mod warcs;
+
+pub use node::{NodeEvent, NodePlan, Quit, quitting, run_node};
+
+pub use membership::Part;
+pub(crate) use membership::{Membership, PartitionLook};

@@ -1,0 +1,138 @@
+//! The fleet as a person sees it from outside.
+
+use super::Fleet;
+use crate::error::FleetError;
+use crate::nats::{Kv, patiently};
+use crate::protocol::{Assignment, Control, Holder, LeaseRecord};
+use crate::status::{FleetStatus, NodeView, Reported};
+use crate::{Incarnation, names};
+use async_nats::jetstream::Context;
+use futures_util::TryStreamExt;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Fleet {
+    /// How the fleet is now. Nothing of it is kept up to date.
+    pub async fn status(&self) -> Result<FleetStatus, FleetError> {
+        let (_, control) = self.control().await?;
+        let (_, assignment) = self.assignment().await?;
+        let leases = self.lease_records().await?;
+        let mut names: BTreeSet<&str> = leases.keys().map(String::as_str).collect();
+        let holders = assignment
+            .shares
+            .iter()
+            .filter_map(|share| share.holder.as_ref());
+        names.extend(holders.map(|holder| holder.node.as_str()));
+        let mut nodes = BTreeMap::new();
+        for name in names {
+            let view = self
+                .view(name, leases.get(name), &assignment, &control)
+                .await?;
+            nodes.insert(name.to_owned(), view);
+        }
+        let coordinator = self.main().get(names::COORDINATOR).await?.value;
+        let coordinator =
+            coordinator.and_then(|json| serde_json::from_slice::<LeaseRecord>(&json).ok());
+        let (links_waiting, links_waiting_bytes) = self.links_waiting().await?;
+        let (ship_records, ..) = state(&self.bus().js, &self.bus().names.ship_stream()).await?;
+        Ok(FleetStatus {
+            name: self.definition().name.clone(),
+            wish: control.wish,
+            partitions: self.definition().partitions,
+            coordinator: coordinator.map(|record| record.place),
+            free: assignment.free(),
+            assignment,
+            nodes,
+            links_waiting,
+            links_waiting_bytes,
+            ship_records,
+            pages_left: self.budget().await?.left(),
+        })
+    }
+
+    async fn view(
+        &self,
+        node: &str,
+        lease: Option<&LeaseRecord>,
+        assignment: &Assignment,
+        control: &Control,
+    ) -> Result<NodeView, FleetError> {
+        let json = self.main().get(&names::status_key(node)).await?.value;
+        let reported: Option<Reported> = json.and_then(|json| serde_json::from_slice(&json).ok());
+        let of = |share: &&crate::protocol::Share| {
+            share
+                .holder
+                .as_ref()
+                .is_some_and(|holder| holder.node == node)
+        };
+        let life = || {
+            assignment
+                .shares
+                .iter()
+                .filter_map(|share| share.holder.as_ref())
+                .find(|h| h.node == node)
+        };
+        let incarnation = |holder: &Holder| -> Incarnation { holder.incarnation };
+        Ok(NodeView {
+            incarnation: lease
+                .map(|lease| lease.incarnation)
+                .or(life().map(incarnation))
+                .unwrap_or(0),
+            alive: lease.is_some(),
+            draining: control.draining.contains(node),
+            holds: assignment.shares.iter().filter(of).count(),
+            reported,
+        })
+    }
+
+    async fn lease_records(&self) -> Result<BTreeMap<String, LeaseRecord>, FleetError> {
+        let unavailable =
+            |error: &dyn std::fmt::Display| FleetError::Unavailable(error.to_string());
+        let bucket = Kv::stream_name(&self.bus().names.leases());
+        let stream = self
+            .bus()
+            .js
+            .get_stream_no_info(bucket)
+            .await
+            .map_err(|error| unavailable(&error))?;
+        let subjects = stream.info_with_subjects(self.leases().subject(">")).await;
+        let subjects: Vec<_> = subjects
+            .map_err(|error| unavailable(&error))?
+            .try_collect()
+            .await
+            .map_err(|error| unavailable(&error))?;
+        let mut records = BTreeMap::new();
+        for (subject, _) in subjects {
+            let node = names::last_token(&subject).to_owned();
+            let entry = self.leases().get(&names::lease_key(&node)).await?;
+            if let Some(record) = entry
+                .value
+                .and_then(|json| serde_json::from_slice(&json).ok())
+            {
+                records.insert(node, record);
+            }
+        }
+        Ok(records)
+    }
+
+    /// Messages and bytes of all link streams.
+    async fn links_waiting(&self) -> Result<(u64, u64), FleetError> {
+        let (mut messages, mut bytes) = (0, 0);
+        for stream in 0..names::LINK_STREAMS {
+            let (more, more_bytes) =
+                state(&self.bus().js, &self.bus().names.links_stream(stream)).await?;
+            messages += more;
+            bytes += more_bytes;
+        }
+        Ok((messages, bytes))
+    }
+}
+
+async fn state(js: &Context, stream: &str) -> Result<(u64, u64), FleetError> {
+    patiently(|| async {
+        let found = js.get_stream(stream).await;
+        let found = found.map_err(|error| FleetError::Unavailable(error.to_string()))?;
+        let state = &found.cached_info().state;
+        Ok((state.messages, state.bytes))
+    })
+    .await
+}

@@ -1,0 +1,47 @@
+//! Many machines, one crawl: what they share through NATS JetStream and an object store. The only room that knows NATS.
+//!
+//! A [`Fleet`] is what all nodes have in common: its definition, the ship log, the link streams, the store. A [`Node`] is
+//! one process that has joined: it has a [`Lease`], is told what to do by [`Order`]s, ships, publishes links and asks for
+//! slices of addresses. Whichever node holds the coordinator's lease assigns partitions; that goes on inside `Node`.
+//!
+//! The decisions are pure (`protocol`), so that they can be tried under random schedules; `nats` carries them out.
+//!
+//! Invariants: `one-owner` (at most one node settles for a partition in an epoch) and `told-is-shipped` (nothing leaves a
+//! node that its loss could take back).
+
+mod assemble;
+mod blobs;
+mod boottime;
+mod budget;
+pub mod certs;
+mod definition;
+mod error;
+mod fleet;
+mod links;
+pub mod local;
+mod names;
+mod nats;
+mod node;
+mod orders;
+pub mod protocol;
+mod records;
+mod server_config;
+mod servers;
+mod ship;
+mod status;
+
+pub use assemble::Assembled;
+pub use blobs::{Blobs, Object};
+pub use boottime::{Lease, now_ms as boottime_ms};
+pub use definition::{Definition, FORMAT, LEASE_MS, NewFleet, check_name};
+pub use error::{FleetError, PublishError, ShipError};
+pub use fleet::{Fleet, Inbox, ShipLog};
+pub use links::{Delivery, Forward};
+pub use node::{Joining, Node, Slice};
+pub use orders::Order;
+pub use records::{
+    Checkpoint, Commit, Epoch, Incarnation, PartitionCommit, ShipRecord, Shipped, WarcChunk,
+};
+pub use server_config::ServerConfig;
+pub use servers::{Servers, TlsFiles};
+pub use status::{FleetStatus, NodeStatus, NodeView, PartitionStatus, Reported, Wish};

@@ -1,0 +1,77 @@
+//! What the fleet's things are called in NATS.
+
+use portolan_model::PartitionId;
+
+/// Streams that link subjects are spread over.
+pub(crate) const LINK_STREAMS: u16 = 16;
+
+/// Keys of the fleet's bucket.
+pub(crate) const FLEET: &str = "fleet";
+pub(crate) const ASSIGNMENT: &str = "assignment";
+pub(crate) const CONTROL: &str = "control";
+pub(crate) const COORDINATOR: &str = "coordinator";
+pub(crate) const BUDGET: &str = "budget";
+
+/// The name of a fleet, and what follows from it.
+#[derive(Clone, Debug)]
+pub(crate) struct Names(pub(crate) String);
+
+impl Names {
+    pub(crate) fn bucket(&self) -> String {
+        format!("portolan_{}", self.0)
+    }
+
+    pub(crate) fn leases(&self) -> String {
+        format!("portolan_{}_leases", self.0)
+    }
+
+    pub(crate) fn ship_stream(&self) -> String {
+        format!("portolan_{}_ship", self.0)
+    }
+
+    pub(crate) fn ship_subjects(&self) -> String {
+        format!("portolan.{}.ship.*", self.0)
+    }
+
+    pub(crate) fn ship_subject(&self, node: &str) -> String {
+        format!("portolan.{}.ship.{node}", self.0)
+    }
+
+    pub(crate) fn links_stream(&self, stream: u16) -> String {
+        format!("portolan_{}_links_{stream}", self.0)
+    }
+
+    pub(crate) fn links_subjects(&self, stream: u16) -> String {
+        format!("portolan.{}.links.{stream}.*", self.0)
+    }
+
+    pub(crate) fn links_stream_of(&self, partition: PartitionId) -> String {
+        self.links_stream(partition.0 % LINK_STREAMS)
+    }
+
+    pub(crate) fn links_subject(&self, partition: PartitionId) -> String {
+        format!(
+            "portolan.{}.links.{}.{}",
+            self.0,
+            partition.0 % LINK_STREAMS,
+            partition.0
+        )
+    }
+
+    pub(crate) fn address_subject(&self, node: &str) -> String {
+        format!("portolan.{}.address.{node}", self.0)
+    }
+}
+
+pub(crate) fn status_key(node: &str) -> String {
+    format!("status.{node}")
+}
+
+pub(crate) fn lease_key(node: &str) -> String {
+    format!("lease.{node}")
+}
+
+/// The last part of a subject or a key: the node's name.
+pub(crate) fn last_token(subject: &str) -> &str {
+    subject.rsplit('.').next().unwrap_or(subject)
+}

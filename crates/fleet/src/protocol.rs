@@ -1,0 +1,23 @@
+//! What the nodes of a fleet decide, without IO and without a clock: events go in with the time, actions come out.
+//!
+//! `keeper` keeps a lease, `coordinator` judges leases and assigns partitions (`balance` says which to whom, `ending` when
+//! the crawl is over), `follower` reads from the assignment what a node is to do, `homes` hands out addresses.
+
+mod assignment;
+mod balance;
+mod coordinator;
+mod ending;
+mod follower;
+mod homes;
+mod keeper;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use assignment::{Assignment, Holder, LogEvent, Moving, Share};
+pub use coordinator::Coordinator;
+pub use follower::Duties;
+pub use homes::{Grant, Homes, LONGEST_SLICE_MS, SHORTEST_SLICE_MS};
+pub use keeper::{Keeper, KeeperAction, Renewal};
+pub use words::{Action, Control, Event, LeaseRecord, Patience};

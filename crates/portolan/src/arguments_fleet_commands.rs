@@ -1,0 +1,178 @@
+//! The command line of `portolan fleet`: one crawl on many machines.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use crate::arguments::parse_duration;
+use crate::arguments_fleet::ServersArguments;
+
+/// One crawl on many machines, over NATS JetStream and an object store.
+#[derive(Subcommand)]
+#[command(after_help = "From nothing to four machines:\n  \
+    portolan fleet certs certs nats1 node1 node2 node3 node4\n  \
+    portolan fleet nats-config nats1 > nats.conf             on nats1: nats-server -c nats.conf\n  \
+    portolan fleet new web --nats nats://nats1:4222 --ca certs/ca.pem --cert certs/node1.pem --key certs/node1-key.pem \\\n      \
+    --blobs s3://bucket/web https://example.org/\n  \
+    portolan node web --nats nats://nats1:4222 ... --dir /data   on each machine\n  \
+    portolan fleet status web --nats nats://nats1:4222 ... --watch\n\n\
+    docs/fleet.md tells the whole of it.")]
+pub(crate) enum FleetCommand {
+    New(Box<NewArguments>),
+    Status(FleetStatusArguments),
+    Drain(DrainArguments),
+    /// Have every node ask nothing of the Web until 'go-on'; nodes go on to run
+    Stop(NamedArguments),
+    /// Take 'stop' back
+    GoOn(NamedArguments),
+    /// End the crawl: every node ships what it has, and ends
+    End(NamedArguments),
+    Fetch(FetchArguments),
+    Certs(CertsArguments),
+    NatsConfig(NatsConfigArguments),
+}
+
+/// Make a fleet: its settings and seeds go to NATS, its pages to the store. Nodes join it with 'portolan node'.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan fleet new web --blobs /srv/shared/web https://example.org/\n  \
+    portolan fleet new web --nats nats://nats1:4222,nats://nats2:4222 --ca ca.pem --cert node1.pem --key node1-key.pem \\\n      \
+    --blobs s3://bucket/web --config web.toml --seeds-file seeds.txt\n\n\
+    S3 is spoken with the environment's AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL.")]
+pub(crate) struct NewArguments {
+    /// The fleet's name: letters, digits and '-'
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Where to start: URLs (http:// is assumed where no scheme is given)
+    #[arg(value_name = "SEED")]
+    pub(crate) seeds: Vec<String>,
+    #[command(flatten)]
+    pub(crate) servers: ServersArguments,
+    /// Where pages and journals go: s3://BUCKET/PREFIX, or a directory that all machines share
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) blobs: String,
+    /// A settings file (TOML), as for 'portolan crawl'
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// A file with one seed URL a line, or '-' for standard input
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) seeds_file: Option<PathBuf>,
+    /// Into how many partitions the Web is cut; it cannot be changed. Some for each core that will ever join
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(crate) partitions: u16,
+    /// How long a node may be silent before its partitions go to others
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
+    pub(crate) lease: Duration,
+    /// Stop after N documents, over all nodes
+    #[arg(long, value_name = "N")]
+    pub(crate) max_pages: Option<u64>,
+    /// What links that wait may take on each NATS server's disk, in GB; NATS sets it aside
+    #[arg(long, value_name = "GB", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub(crate) link_disk: u64,
+    /// What the log of what was shipped may take there, in GB: about 1 for each node and month at the usual pace
+    #[arg(long, value_name = "GB", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub(crate) log_disk: u64,
+}
+
+/// A fleet by its name.
+#[derive(Args)]
+pub(crate) struct NamedArguments {
+    /// The fleet
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) servers: ServersArguments,
+}
+
+/// How a fleet is: nodes, partitions, rates, what waits, and who is behind and why
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan fleet status web\n  \
+    portolan fleet status web --nats nats://nats1:4222 --insecure --watch\n  \
+    portolan fleet status web --json")]
+pub(crate) struct FleetStatusArguments {
+    #[command(flatten)]
+    pub(crate) fleet: NamedArguments,
+    /// Look again each second, or at this pace, until the crawl has ended
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s", value_parser = parse_duration)]
+    pub(crate) watch: Option<Duration>,
+    /// Print one JSON object a look
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Have a node's partitions go to the other nodes; the node then has nothing to do, and may be stopped
+#[derive(Args)]
+pub(crate) struct DrainArguments {
+    #[command(flatten)]
+    pub(crate) fleet: NamedArguments,
+    /// The node
+    #[arg(value_name = "NODE")]
+    pub(crate) node: String,
+    /// Take it back: the node gets partitions again
+    #[arg(long)]
+    pub(crate) undo: bool,
+}
+
+/// Fetch the fleet's pages from the store: a directory of WARC files with one index over all of them
+#[derive(Args)]
+#[command(after_help = "Example:\n  \
+    portolan fleet fetch web pages\n  \
+    portolan warc verify pages/*.warc.gz\n\n\
+    What is in the directory already is not fetched again. Nodes may be at work meanwhile: what they ship later is fetched \
+    the next time.")]
+pub(crate) struct FetchArguments {
+    #[command(flatten)]
+    pub(crate) fleet: NamedArguments,
+    /// Where the files go
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+}
+
+/// Make certificates for the fleet's servers and nodes, and the authority that signs them
+#[derive(Args)]
+#[command(after_help = "Example:\n  \
+    portolan fleet certs certs nats1.example nats2.example nats3.example node1 node2\n\n\
+    Each machine gets ca.pem and its own two files. ca-key.pem stays where it is: who has it can join.")]
+pub(crate) struct CertsArguments {
+    /// Where the files go; an authority that is there already signs
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Machines: the names or addresses by which servers are reached, and any name for a node
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+}
+
+/// Print a configuration of nats-server that works: mutual TLS, accounts, JetStream's limits
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan fleet nats-config nats1.example > nats.conf\n  \
+    portolan fleet nats-config nats1.example nats2.example nats3.example --on nats2.example > nats.conf\n\n\
+    Three servers on three machines keep everything three times: one of them may be lost at any time.")]
+pub(crate) struct NatsConfigArguments {
+    /// All servers, by the names that nodes and servers reach them by: one, or three
+    #[arg(value_name = "HOST", required = true)]
+    pub(crate) hosts: Vec<String>,
+    /// The server that this is for [default: the first]
+    #[arg(long, value_name = "HOST")]
+    pub(crate) on: Option<String>,
+    /// Where the certificates are on the server
+    #[arg(long, value_name = "DIR", default_value = "/etc/portolan/certs")]
+    pub(crate) certs: PathBuf,
+    /// Where JetStream keeps its files
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/nats")]
+    pub(crate) store: PathBuf,
+    /// How much of its disk JetStream may use, in GB
+    #[arg(long, value_name = "GB", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) disk: u64,
+    /// Sync each message to disk: a power cut of most servers at once loses nothing then; slower
+    #[arg(long)]
+    pub(crate) sync_always: bool,
+    #[arg(long, value_name = "PORT", default_value_t = 4222)]
+    /// Where clients connect
+    pub(crate) port: u16,
+    /// Where the servers connect to each other
+    #[arg(long, value_name = "PORT", default_value_t = 6222)]
+    pub(crate) cluster_port: u16,
+}

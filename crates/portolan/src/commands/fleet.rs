@@ -1,0 +1,204 @@
+//! `portolan fleet`: makes fleets, looks at them, and tells them what to do.
+
+use std::process::ExitCode;
+
+use portolan_crawl::Settings;
+use portolan_crawl::report::bytes;
+use portolan_crawl::settings::PartitionMethod;
+use portolan_fleet::{Fleet, FleetError, NewFleet, ServerConfig, Wish, certs};
+use portolan_model::Canonicalizer;
+
+use super::crawl::{read_seeds, read_settings};
+use super::fleet_status;
+use crate::arguments_fleet_commands::{
+    CertsArguments, DrainArguments, FetchArguments, FleetCommand, NamedArguments,
+    NatsConfigArguments, NewArguments,
+};
+use crate::failure::Failure;
+use crate::output::{say, sayln};
+
+pub(crate) fn run(command: FleetCommand) -> Result<ExitCode, Failure> {
+    let wish = |fleet: &NamedArguments, wish, said: &str| {
+        in_runtime(async {
+            open(fleet).await?.wish(wish).await?;
+            sayln!("{said}");
+            Ok(())
+        })
+    };
+    match command {
+        FleetCommand::New(arguments) => in_runtime(new(&arguments)),
+        FleetCommand::Status(arguments) => in_runtime(fleet_status::run(&arguments)),
+        FleetCommand::Drain(arguments) => in_runtime(drain(&arguments)),
+        FleetCommand::Stop(fleet) => wish(
+            &fleet,
+            Wish::Stop,
+            "Told: nothing is asked of the Web until 'go-on'.",
+        ),
+        FleetCommand::GoOn(fleet) => wish(&fleet, Wish::Run, "Told: the crawl goes on."),
+        FleetCommand::End(fleet) => wish(
+            &fleet,
+            Wish::End,
+            "Told: every node ships what it has, and ends.",
+        ),
+        FleetCommand::Fetch(arguments) => in_runtime(fetch(&arguments)),
+        FleetCommand::Certs(arguments) => make_certificates(&arguments),
+        FleetCommand::NatsConfig(arguments) => nats_config(&arguments),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime
+        .enable_all()
+        .build()
+        .map_err(Failure::failed)?
+        .block_on(work)
+}
+
+pub(super) async fn open(fleet: &NamedArguments) -> Result<Fleet, Failure> {
+    Ok(Fleet::open(&fleet.servers.servers(), &fleet.name).await?)
+}
+
+/// What a person can change about it is bad input.
+impl From<FleetError> for Failure {
+    fn from(error: FleetError) -> Self {
+        match error {
+            FleetError::Refused(_)
+            | FleetError::Unavailable(_)
+            | FleetError::Damaged(_)
+            | FleetError::Cut { .. }
+            | FleetError::NoServer { .. } => Failure::failed(error),
+            error => Failure::usage(error),
+        }
+    }
+}
+
+async fn new(arguments: &NewArguments) -> Result<(), Failure> {
+    let settings = read_settings(arguments.config.as_deref(), Settings::default())?;
+    settings.check().map_err(Failure::usage)?;
+    if settings.partition.method != PartitionMethod::Hash {
+        return Err(Failure::usage(
+            "partition.method: a fleet divides the Web by hash; 'vector' and 'dset' are for one machine",
+        ));
+    }
+    let seeds = seeds(arguments, &settings)?;
+    let lease_ms = u64::try_from(arguments.lease.as_millis()).unwrap_or(u64::MAX);
+    if !(3_000..=600_000).contains(&lease_ms) {
+        return Err(Failure::usage("--lease: from 3s to 10m"));
+    }
+    let count = seeds.len();
+    let new = NewFleet {
+        name: arguments.name.clone(),
+        settings: toml::to_string(&settings).map_err(Failure::failed)?,
+        seeds,
+        partitions: arguments.partitions,
+        blobs: place(&arguments.blobs)?,
+        lease_ms,
+        max_pages: arguments.max_pages,
+        link_bytes: arguments.link_disk << 30,
+        log_bytes: arguments.log_disk << 30,
+    };
+    Fleet::create(&arguments.servers.servers(), new).await?;
+    sayln!(
+        "Made the fleet '{}': {} partitions, {count} seeds. On each machine: portolan node {0} --dir DIR, with the same \
+         --nats and certificates.",
+        arguments.name,
+        arguments.partitions
+    );
+    Ok(())
+}
+
+/// All machines name the store alike: a relative directory would be another one on each.
+fn place(blobs: &str) -> Result<String, Failure> {
+    if blobs.contains("://") || blobs.is_empty() {
+        return Ok(blobs.to_owned());
+    }
+    let absolute = std::path::absolute(blobs)
+        .map_err(|error| Failure::usage(format!("--blobs {blobs}: {error}")))?;
+    Ok(absolute.display().to_string())
+}
+
+fn seeds(arguments: &NewArguments, settings: &Settings) -> Result<Vec<String>, Failure> {
+    let canonicalizer = Canonicalizer::new(&settings.urls);
+    let mut seeds = arguments.seeds.clone();
+    if let Some(file) = &arguments.seeds_file {
+        seeds.extend(read_seeds(file)?.into_iter().map(|seed| seed.text));
+    }
+    if seeds.is_empty() {
+        return Err(Failure::usage(
+            "no SEED given; name at least one URL to start from",
+        ));
+    }
+    for seed in &seeds {
+        let parsed = canonicalizer.parse_seed(seed);
+        parsed.map_err(|error| Failure::usage(format!("the seed '{seed}': {error}")))?;
+    }
+    Ok(seeds)
+}
+
+async fn drain(arguments: &DrainArguments) -> Result<(), Failure> {
+    let fleet = open(&arguments.fleet).await?;
+    let status = fleet.status().await?;
+    if !status.nodes.contains_key(&arguments.node) {
+        return Err(FleetError::NoSuchNode(arguments.node.clone()).into());
+    }
+    fleet.set_draining(&arguments.node, !arguments.undo).await?;
+    match arguments.undo {
+        true => sayln!("Told: '{}' gets partitions again.", arguments.node),
+        false => sayln!(
+            "Told: the partitions of '{}' go to other nodes.",
+            arguments.node
+        ),
+    }
+    Ok(())
+}
+
+async fn fetch(arguments: &FetchArguments) -> Result<(), Failure> {
+    let fleet = open(&arguments.fleet).await?;
+    let assembled = fleet.fetch_archive(&arguments.dir).await?;
+    let index = arguments.dir.join("index.cdxj");
+    let lines = super::fleet_index::write(&assembled.files, &index)?;
+    sayln!(
+        "{} WARC files ({}, {} of them fetched now) in {}, with an index of {lines} lines.",
+        assembled.files.len(),
+        bytes(assembled.bytes),
+        bytes(assembled.fetched_bytes),
+        arguments.dir.display()
+    );
+    Ok(())
+}
+
+fn make_certificates(arguments: &CertsArguments) -> Result<(), Failure> {
+    let written = certs::write_certificates(&arguments.dir, &arguments.names)?;
+    if written.new_authority {
+        sayln!("{}: a new authority; keep its key", written.ca.display());
+    }
+    for (certificate, key) in written.certificates {
+        sayln!("{} and {}", certificate.display(), key.display());
+    }
+    Ok(())
+}
+
+fn nats_config(arguments: &NatsConfigArguments) -> Result<(), Failure> {
+    if !matches!(arguments.hosts.len(), 1 | 3 | 5) {
+        return Err(Failure::usage(
+            "name one server, three or five: of two none can be lost",
+        ));
+    }
+    let config = ServerConfig {
+        hosts: arguments.hosts.clone(),
+        host: arguments
+            .on
+            .clone()
+            .unwrap_or_else(|| arguments.hosts[0].clone()),
+        certs: arguments.certs.clone(),
+        store: arguments.store.clone(),
+        disk_gb: arguments.disk,
+        sync_always: arguments.sync_always,
+        port: arguments.port,
+        cluster_port: arguments.cluster_port,
+    };
+    say!("{}", config.text()?);
+    Ok(())
+}

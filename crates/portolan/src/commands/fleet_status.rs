@@ -1,0 +1,129 @@
+//! `portolan fleet status`: how a fleet is, once or until it has ended.
+
+use std::io::Write;
+use std::time::Duration;
+
+use portolan_crawl::report::{bytes, counted, thousands};
+use portolan_fleet::{FleetStatus, NodeView, Wish};
+
+use super::fleet::open;
+use super::inspect;
+use crate::arguments_fleet_commands::FleetStatusArguments;
+use crate::failure::Failure;
+
+/// Looking is work for the servers.
+const LEAST_PAUSE: Duration = Duration::from_millis(200);
+
+pub(super) async fn run(arguments: &FleetStatusArguments) -> Result<(), Failure> {
+    let fleet = open(&arguments.fleet).await?;
+    loop {
+        let status = fleet.status().await?;
+        let mut out = inspect::lines();
+        match arguments.json {
+            true => inspect::write_json(
+                &mut out,
+                &serde_json::to_value(&status).map_err(Failure::failed)?,
+            )?,
+            false => write(&mut out, &status)?,
+        }
+        out.flush()?;
+        drop(out);
+        let ended = matches!(status.wish, Wish::End | Wish::Complete);
+        match arguments.watch {
+            Some(every) if !ended => tokio::time::sleep(every.max(LEAST_PAUSE)).await,
+            _ => return Ok(()),
+        }
+    }
+}
+
+fn write(out: &mut impl Write, status: &FleetStatus) -> Result<(), Failure> {
+    let alive = status.nodes.values().filter(|node| node.alive).count();
+    let state = match status.wish {
+        Wish::Run if alive == 0 => "waits for nodes",
+        Wish::Run => "is at work",
+        Wish::Stop => "is stopped, and can go on",
+        Wish::End => "was ended",
+        Wish::Complete => "is complete",
+    };
+    let partitions = || {
+        status
+            .nodes
+            .values()
+            .filter_map(|node| node.reported.as_ref())
+            .flat_map(|r| &r.status.partitions)
+    };
+    let sum = |of: fn(&portolan_fleet::PartitionStatus) -> u64| partitions().map(of).sum::<u64>();
+    let rate: f64 = alive_nodes(status).map(|node| node.pages_per_s).sum();
+    writeln!(out, "The fleet '{}' {state}.", status.name)?;
+    writeln!(
+        out,
+        "  {} known: {} visited, {} due; {rate:.1} documents a second.",
+        counted(sum(|of| of.known), "URL"),
+        thousands(sum(|of| of.visited)),
+        thousands(sum(|of| of.due)),
+    )?;
+    writeln!(
+        out,
+        "  {} of {} have a node; {} of links wait ({}); {} in the ship log.",
+        thousands(u64::from(status.partitions) - status.free as u64),
+        counted(u64::from(status.partitions), "partition"),
+        counted(status.links_waiting, "message"),
+        bytes(status.links_waiting_bytes),
+        counted(status.ship_records, "record"),
+    )?;
+    if let Some(left) = status.pages_left {
+        writeln!(out, "  {} may still be fetched.", counted(left, "document"))?;
+    }
+    for (name, node) in &status.nodes {
+        write_node(out, name, node, status.coordinator.as_deref() == Some(name))?;
+    }
+    Ok(())
+}
+
+fn alive_nodes(status: &FleetStatus) -> impl Iterator<Item = &portolan_fleet::NodeStatus> {
+    let alive = status.nodes.values().filter(|node| node.alive);
+    alive
+        .filter_map(|node| node.reported.as_ref())
+        .map(|reported| &reported.status)
+}
+
+fn write_node(
+    out: &mut impl Write,
+    name: &str,
+    node: &NodeView,
+    coordinates: bool,
+) -> Result<(), Failure> {
+    let state = match (node.alive, node.draining) {
+        (false, _) => ", lost",
+        (true, true) => ", draining",
+        (true, false) => "",
+    };
+    let coordinates = if coordinates { ", coordinates" } else { "" };
+    write!(
+        out,
+        "  {name}{state}{coordinates}: {}",
+        counted(node.holds as u64, "partition")
+    )?;
+    if let Some(reported) = node
+        .reported
+        .as_ref()
+        .filter(|reported| reported.incarnation == node.incarnation)
+    {
+        let status = &reported.status;
+        write!(
+            out,
+            ", {} ({:.1} a second), {} connections, {} not shipped, {} sent, {} heard",
+            counted(status.pages, "document"),
+            status.pages_per_s,
+            thousands(status.connections),
+            bytes(status.unshipped_bytes),
+            counted(status.links_sent, "link"),
+            thousands(status.links_heard),
+        )?;
+        if !status.trouble.is_empty() {
+            write!(out, "; {}", status.trouble)?;
+        }
+    }
+    writeln!(out)?;
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! `portolan node`: a machine's part of a crawl that many machines share.
+
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use portolan_crawl::fleet::{NodeEvent, NodePlan, Quit, quitting, run_node};
+
+use crate::arguments_fleet::NodeArguments;
+use crate::commands::crawl::Heard;
+use crate::failure::Failure;
+use crate::log;
+use crate::output::{noteln, say, sayln};
+
+const POLL: Duration = Duration::from_millis(50);
+
+pub(crate) fn run(arguments: &NodeArguments) -> Result<ExitCode, Failure> {
+    log::begin(arguments.verbose, arguments.log.as_deref())?;
+    if !(arguments.weight > 0.0 && arguments.weight.is_finite()) {
+        return Err(Failure::usage("--weight must be more than 0"));
+    }
+    let plan = NodePlan {
+        servers: arguments.servers.servers(),
+        fleet: arguments.fleet.clone(),
+        node: arguments.node_name()?,
+        dir: arguments.dir.clone(),
+        threads: arguments.threads,
+        weight: arguments.weight,
+    };
+    let quiet = arguments.quiet;
+    let heard = Heard::listen()?;
+    let (asked, quit) = quitting();
+    std::thread::spawn(move || {
+        let mut heeded = 0;
+        loop {
+            std::thread::sleep(POLL);
+            let interrupts = heard.interrupts.load(Ordering::SeqCst);
+            if interrupts == heeded {
+                continue;
+            }
+            heeded = interrupts;
+            let wanted = match interrupts {
+                1 => {
+                    tell(
+                        quiet,
+                        "Leaving: finishing what is under way, and shipping it. Once more to stop at once.",
+                    );
+                    Quit::Drain
+                }
+                _ => {
+                    tell(quiet, "Stopping at once.");
+                    Quit::Now
+                }
+            };
+            asked.send_replace(wanted);
+        }
+    });
+    let (name, fleet) = (plan.node.clone(), plan.fleet.clone());
+    let report = run_node(&plan, quit, |event| match event {
+        NodeEvent::Joined { resumed: false } => {
+            tell(quiet, &format!("Node {name} has joined fleet {fleet}."));
+        }
+        NodeEvent::Joined { resumed: true } => {
+            tell(quiet, &format!("Node {name} goes on in fleet {fleet}."));
+        }
+        NodeEvent::Fenced(why) => noteln!("Node {name} joins anew: {why}"),
+    })?;
+    if arguments.json {
+        sayln!(
+            "{}",
+            serde_json::to_string(&report).map_err(Failure::failed)?
+        );
+    } else if !quiet {
+        say!("{report}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(quiet: bool, sentence: &str) {
+    if !quiet {
+        noteln!("{sentence}");
+    }
+}

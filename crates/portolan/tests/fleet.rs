@@ -1,0 +1,318 @@
+//! One crawl by several nodes, each a process of its own, over a real nats-server and a store in a directory: complete,
+//! polite, and nothing twice but what a node that was lost had not shipped.
+
+mod harness;
+
+use harness::{Ran, Site, finish, number, portolan, signal, text, wait_until};
+use portolan_fleet::local::{LocalServers, nats_server};
+use portolan_fleet::{Fleet, FleetStatus, NewFleet, Servers};
+use portolan_simweb::{Fault, TruthQuery, WebSpec, WitnessReport};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Child;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+
+const NAME: &str = "sea";
+const PATIENCE: Duration = Duration::from_secs(60);
+const SHIP_MS: u64 = 300;
+
+/// Servers, a fleet, a simulated Web.
+struct World {
+    site: Site,
+    fleet: Fleet,
+    servers: LocalServers,
+    // Last: what is above needs it.
+    runtime: Runtime,
+}
+
+/// A node that runs.
+struct Node {
+    child: Child,
+    begun: Instant,
+}
+
+fn spec() -> WebSpec {
+    let mut spec = WebSpec::demo()
+        .with_hosts(24)
+        .with_pages_per_host(40)
+        .with_latency_ms(20.0);
+    spec.odd.host_share = 0.1;
+    spec.faults.retry_after_s = 0;
+    // A page that refuses for ever is waited for.
+    spec.faults.errors = vec![Fault::NotFound, Fault::ServerError, Fault::TooManyThenOk];
+    spec
+}
+
+impl World {
+    /// `None` where there is no nats-server; with CI set, that is a failure.
+    fn new(spec: WebSpec, ip_delay_ms: u64) -> Option<Self> {
+        if nats_server().is_none() {
+            println!("not run: no nats-server");
+            assert!(std::env::var_os("CI").is_none(), "there is no nats-server");
+            return None;
+        }
+        let site = Site::serve(spec);
+        let runtime = Runtime::new().expect("a runtime");
+        let servers = runtime
+            .block_on(LocalServers::start(1, ""))
+            .expect("servers");
+        site.witness().expect_ip_delay_ms(ip_delay_ms);
+        // Without a pause between the requests to a host, none is kept for addresses either.
+        let delay_ms = ip_delay_ms.min(1);
+        let settings = format!(
+            "[scope]\nscope = \"any\"\n[politeness]\ndelay_ms = {delay_ms}\nip_delay_ms = {ip_delay_ms}\nresponse_time_factor = 0.0\nbackoff_ms = 50\nbackoff_max_ms = 200\n\
+             [outages]\nwait_ms = 3000\n[dns]\nresolve = [\"{}\"]\n[limits]\nthreads = 2\nconnections = 16\n\
+             [archive]\ncommit_ms = 20\nfile_bytes = 400000\n[registry]\ncheckpoint_log_mb = 1\nmemory_mb = 64\n\
+             [identity]\ncontact = \"https://example.org/crawler\"\n[fleet]\nship_ms = {SHIP_MS}\n",
+            site.resolve()
+        );
+        let new = NewFleet {
+            name: NAME.to_owned(),
+            settings,
+            seeds: vec![site.web.spec().home_url()],
+            partitions: 12,
+            blobs: site.path("store").display().to_string(),
+            lease_ms: 3_000,
+            max_pages: None,
+            link_bytes: 64 << 20,
+            log_bytes: 64 << 20,
+        };
+        let fleet = runtime
+            .block_on(Fleet::create(&servers.servers(), new))
+            .expect("a fleet");
+        Some(Self {
+            site,
+            fleet,
+            servers,
+            runtime,
+        })
+    }
+
+    fn servers(&self) -> Servers {
+        self.servers.servers()
+    }
+
+    fn dir(&self, node: &str) -> PathBuf {
+        self.site.path(node)
+    }
+
+    fn start(&self, node: &str) -> Node {
+        let mut command = portolan();
+        command
+            .args(["node", NAME, "--json", "-v"])
+            .args(["--nats", &self.servers().urls.join(",")])
+            .args(["--node", node])
+            .arg("--dir")
+            .arg(self.dir(node));
+        Node {
+            child: harness::start(&mut command),
+            begun: Instant::now(),
+        }
+    }
+
+    fn status(&self) -> FleetStatus {
+        self.runtime
+            .block_on(self.fleet.status())
+            .expect("a status")
+    }
+
+    fn requests(&self) -> u64 {
+        self.site.witness().report().requests
+    }
+
+    fn wait_for_requests(&self, more: u64) {
+        let until = self.requests() + more;
+        let came = wait_until(PATIENCE, || self.requests() >= until);
+        assert!(came, "no requests: {:?}", self.status());
+    }
+
+    /// The archive as it comes from the store: sound, and every visited page is in it once.
+    #[track_caller]
+    fn judge_archive(&self, pages: u64) {
+        let dir = self.site.path("fetched");
+        let mut fetch = portolan();
+        fetch.args(["fleet", "fetch", NAME]).arg(&dir);
+        harness::run(fetch.args(["--nats", &self.servers().urls.join(",")])).succeeded();
+        let verdicts = harness::ask(&dir, &["warc verify", "--json"]).json_lines();
+        assert!(!verdicts.is_empty());
+        for verdict in &verdicts {
+            assert_eq!(verdict["sound"], true, "{verdict}");
+        }
+        let mut times: BTreeMap<String, u32> = BTreeMap::new();
+        for record in harness::ask(&dir, &["warc list", "--json"]).json_lines() {
+            let is_answer = matches!(text(&record, "type"), "response" | "revisit");
+            if is_answer && !text(&record, "url").contains("/robots") {
+                *times.entry(text(&record, "url").to_owned()).or_default() += 1;
+            }
+        }
+        let settled = times.len() as u64;
+        println!("{settled} URLs are archived, {pages} pages");
+        assert!(settled >= pages);
+        let twice: Vec<_> = times.iter().filter(|(_, times)| **times > 1).collect();
+        assert!(twice.is_empty(), "{twice:?}");
+    }
+
+    /// Everything was fetched, by the rules; returns what the witness says.
+    #[track_caller]
+    fn judge(&self) -> WitnessReport {
+        let truth = self.site.truth(&TruthQuery::default());
+        let missed = truth.missed(&self.site.witness().per_url());
+        assert!(missed.is_empty(), "{missed:?}");
+        let report = self.site.witness().report();
+        println!(
+            "{} requests, {} repeats, {} met nobody",
+            report.requests, report.repeats, report.aborted
+        );
+        assert!(report.violations.is_empty(), "{report}");
+        assert_eq!(report.repeats_in_one_epoch, 0, "{report}");
+        report
+    }
+}
+
+impl Node {
+    fn signal(&self, name: &str) {
+        signal(self.child.id(), name);
+    }
+
+    #[track_caller]
+    fn finish(self) -> Ran {
+        finish(self.child, self.begun)
+    }
+
+    /// Ends with the crawl; how many pages it has fetched.
+    #[track_caller]
+    fn ends_with_the_crawl(self) -> u64 {
+        let ran = self.finish().succeeded();
+        let report = ran.json();
+        assert_eq!(text(&report, "stopped_by"), "done", "{}", ran.err);
+        number(&report, "pages_this_run")
+    }
+}
+
+#[test]
+fn two_nodes_fetch_everything_once() {
+    let Some(world) = World::new(spec(), 0) else {
+        return;
+    };
+    let nodes = [world.start("a"), world.start("b")];
+    let shares = nodes.map(Node::ends_with_the_crawl);
+    assert!(shares.iter().all(|share| *share > 50), "{shares:?}");
+    let report = world.judge();
+    assert_eq!(report.repeats, 0, "{report}");
+    world.judge_archive(shares.iter().sum());
+}
+
+#[test]
+fn an_address_is_asked_by_one_node_at_a_time() {
+    const PAUSE_MS: u64 = 40;
+    let few = spec()
+        .with_hosts(8)
+        .with_pages_per_host(12)
+        .with_latency_ms(5.0);
+    let Some(world) = World::new(few, PAUSE_MS) else {
+        return;
+    };
+    let nodes = [world.start("a"), world.start("b")];
+    let shares = nodes.map(Node::ends_with_the_crawl);
+    assert!(shares.iter().all(|share| *share > 5), "{shares:?}");
+    let report = world.judge();
+    assert_eq!(report.repeats, 0, "{report}");
+    let [address] = &report.ips[..] else {
+        panic!("all hosts are at one address: {report}");
+    };
+    assert_eq!(address.most_at_once, 1, "{report}");
+    assert!(address.min_gap_ms >= Some(PAUSE_MS as f64), "{report}");
+}
+
+/// Requests that may be made again when a node is lost: what it fetched since it shipped last, which on a busy machine is
+/// some ship intervals ago, and what was under way.
+fn at_most_unshipped(report: &WitnessReport, losses: u64) {
+    let bound = losses * 150;
+    assert!(
+        report.repeats <= bound,
+        "{} of {bound}: {report}",
+        report.repeats
+    );
+}
+
+#[test]
+fn a_killed_node_comes_back_and_repeats_next_to_nothing() {
+    let Some(world) = World::new(spec(), 0) else {
+        return;
+    };
+    let (one, other) = (world.start("a"), world.start("b"));
+    world.wait_for_requests(150);
+    one.signal("KILL");
+    one.finish();
+    world.site.witness().mark();
+    let again = world.start("a");
+    again.ends_with_the_crawl();
+    other.ends_with_the_crawl();
+    let report = world.judge();
+    // What was under way, and what was answered and not committed yet.
+    assert!(report.repeats <= 64, "{report}");
+}
+
+#[test]
+fn what_a_lost_node_had_shipped_is_not_fetched_again() {
+    let Some(world) = World::new(spec(), 0) else {
+        return;
+    };
+    let nodes = ["a", "b", "c"].map(|name| world.start(name));
+    world.wait_for_requests(200);
+    let [lost, others @ ..] = nodes;
+    lost.signal("KILL");
+    lost.finish();
+    std::fs::remove_dir_all(world.dir("a")).expect("its directory");
+    world.site.witness().mark();
+    for node in others {
+        node.ends_with_the_crawl();
+    }
+    at_most_unshipped(&world.judge(), 1);
+    // What was not shipped is in no archive.
+    world.judge_archive(300);
+}
+
+#[test]
+fn a_node_that_leaves_and_one_that_joins_repeat_nothing() {
+    let Some(world) = World::new(spec(), 0) else {
+        return;
+    };
+    let (leaving, staying) = (world.start("a"), world.start("b"));
+    world.wait_for_requests(150);
+    let joining = world.start("c");
+    world.wait_for_requests(150);
+    leaving.signal("INT");
+    let report = leaving.finish().succeeded().json();
+    assert_eq!(text(&report, "stopped_by"), "signal");
+    staying.ends_with_the_crawl();
+    joining.ends_with_the_crawl();
+    let report = world.judge();
+    assert_eq!(report.repeats, 0, "{report}");
+}
+
+/// A machine that stood still past its lease wakes up after others have its partitions: it asks nothing more for them,
+/// and nothing that it had not shipped counts.
+#[test]
+fn a_node_that_slept_past_its_lease_joins_anew() {
+    let Some(world) = World::new(spec().with_pages_per_host(60), 0) else {
+        return;
+    };
+    let (sleeper, other) = (world.start("a"), world.start("b"));
+    world.wait_for_requests(200);
+    sleeper.signal("STOP");
+    std::thread::sleep(Duration::from_millis(100));
+    world.site.witness().mark();
+    let lost = wait_until(PATIENCE, || {
+        let status = world.status();
+        let holds = |name: &str| status.nodes.get(name).map_or(0, |node| node.holds);
+        holds("a") == 0 && holds("b") == 12
+    });
+    assert!(lost, "{:?}", world.status());
+    sleeper.signal("CONT");
+    let ran = sleeper.finish().succeeded();
+    assert!(ran.err.contains("joins anew"), "{}", ran.err);
+    other.ends_with_the_crawl();
+    at_most_unshipped(&world.judge(), 1);
+}

@@ -1,0 +1,477 @@
+//! Registries that hold some of the partitions each, and exchange links over a list that repeats and reorders what it
+//! carries, while nodes come, go, die with and without their disks, and hand partitions over: in the end all URLs, states and
+//! back-link counts are those of one registry that holds all partitions, and no URL that was shipped was fetched again.
+
+use crate::model::{Random, host_of, scratch};
+use portolan_model::{
+    DocId, Identities, Link, LinkBatch, LinkKind, Order, Outcome, PartitionId, Pulse, Verdict,
+    Visit,
+};
+use portolan_registry::{
+    Chunk, Entry, Forwarded, InFleet, Journal, Opened, Partition, Registry, RegistrySettings,
+    Snapshot, UrlFilter, UrlState,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use tempfile::TempDir;
+
+const PARTITIONS: u16 = 7;
+const HOSTS: u64 = 40;
+const PAGES: u64 = 12;
+const CHUNK_BYTES: usize = 20_000;
+
+fn settings(shipped_frames: Option<u64>) -> RegistrySettings {
+    RegistrySettings {
+        ids: Identities::PUBLIC,
+        crawl_id: 7,
+        partitions: PARTITIONS,
+        order: Order::default(),
+        memory_bytes: 200_000,
+        checkpoint_log_bytes: 8_000,
+        keep_log: false,
+        hosts_in_ram: 64,
+        prefetch_urls: 3,
+        unknown_delay_ms: 10,
+        retry_now: false,
+        longest_pause_ms: 86_400_000,
+        shipped_frames,
+        merge_inline: false,
+    }
+}
+
+fn home(url: &str) -> PartitionId {
+    PartitionId::of(host_of(url), PARTITIONS)
+}
+
+fn push(batches: &mut BTreeMap<PartitionId, LinkBatch>, from: Option<DocId>, url: &str) {
+    let batch = batches.entry(home(url));
+    batch.or_insert_with(|| LinkBatch::new(from)).push(Link {
+        url,
+        kind: if from.is_none() {
+            LinkKind::Seed
+        } else {
+            LinkKind::Anchor
+        },
+        depth: 1,
+        hops: 0,
+        verdict: Verdict::Crawl { priority: 0 },
+    });
+}
+
+/// A page's links follow from its URL.
+fn visit(url: &str, pulse: Pulse) -> (PartitionId, Entry) {
+    let doc = Identities::PUBLIC.doc(url);
+    let mut random = Random(doc.0);
+    let mut batches = BTreeMap::new();
+    for _ in 0..random.below(9) {
+        let (host, page) = (random.skewed(HOSTS), random.below(PAGES));
+        let target = format!("http://host-{host}.test/page/{page}");
+        push(&mut batches, Some(doc), &target);
+    }
+    let links = batches.remove(&home(url)).unwrap_or_default();
+    let entry = Entry::Visit {
+        url: url.to_owned(),
+        visit: Visit::without_answer(pulse.last_ms, Outcome::Fetched),
+        pulse,
+        links,
+        forwards: batches.into_iter().collect(),
+        targets: Vec::new(),
+    };
+    (home(url), entry)
+}
+
+fn seeds_of(id: PartitionId) -> Vec<(PartitionId, Entry)> {
+    let mut batches = BTreeMap::new();
+    for host in 0..HOSTS {
+        push(
+            &mut batches,
+            None,
+            &format!("http://host-{host}.test/page/0"),
+        );
+    }
+    let links = batches.remove(&id).into_iter();
+    links
+        .map(|links| {
+            let source = None;
+            (id, Entry::Links { source, links })
+        })
+        .collect()
+}
+
+/// What the fleet has in common: the ship log with its chunks, and the links on their way.
+#[derive(Default)]
+struct Outside {
+    /// By node.
+    ship_log: Vec<(usize, Chunk)>,
+    /// By destination.
+    links: BTreeMap<PartitionId, Vec<Forwarded>>,
+    /// Published by the loss of messages: sent again by who has not been acknowledged.
+    repeated: u64,
+    shipped_visits: BTreeSet<String>,
+}
+
+impl Outside {
+    /// In any order, some of them twice.
+    fn publish(&mut self, mut forwards: Vec<Forwarded>, random: &mut Random) {
+        while !forwards.is_empty() {
+            let any = random.below(forwards.len() as u64) as usize;
+            let forward = match random.one_in(6) {
+                true => {
+                    self.repeated += 1;
+                    forwards[any].clone()
+                }
+                false => forwards.swap_remove(any),
+            };
+            self.links.entry(forward.to).or_default().push(forward);
+        }
+    }
+
+    fn ship(&mut self, node: usize, chunk: &Chunk) {
+        for &id in chunk.entries.keys() {
+            for item in chunk.entries_of(id, 0) {
+                if let (_, Entry::Visit { url, .. }) = item.unwrap() {
+                    assert!(self.shipped_visits.insert(url.clone()), "{url} again");
+                }
+            }
+        }
+        // What arrives is what was sent.
+        let bytes = chunk.clone().into_bytes();
+        let chunk = Chunk::read(bytes, Path::new("a chunk")).unwrap();
+        self.ship_log.push((node, chunk));
+    }
+
+    /// The frame up to which a node has shipped.
+    fn shipped_by(&self, node: usize) -> u64 {
+        let mut own = self.ship_log.iter().rev().filter(|(by, _)| *by == node);
+        own.next().map_or(0, |(_, chunk)| chunk.frames.1)
+    }
+
+    fn cursor(&self, id: PartitionId) -> u64 {
+        let cursors = self.ship_log.iter();
+        let cursors = cursors.filter_map(|(_, chunk)| chunk.cursors.get(&id));
+        cursors.max().copied().unwrap_or(0)
+    }
+}
+
+struct Node {
+    /// Which one in the ship log; another one after its loss.
+    number: usize,
+    dir: TempDir,
+    journal: Journal,
+    in_fleet: InFleet,
+    held: BTreeMap<PartitionId, Partition>,
+    /// How far it has read the links for each partition that it holds.
+    read: BTreeMap<PartitionId, u64>,
+}
+
+impl Node {
+    fn start(number: usize, now_ms: u64) -> Self {
+        Self::open(number, scratch(), 0, now_ms)
+    }
+
+    fn open(number: usize, dir: TempDir, shipped: u64, now_ms: u64) -> Self {
+        let Opened {
+            journal,
+            partitions,
+            in_fleet,
+            ..
+        } = Registry::open(dir.path(), &settings(Some(shipped)), now_ms).unwrap();
+        Self {
+            number,
+            dir,
+            journal,
+            in_fleet: in_fleet.unwrap(),
+            held: partitions.into_iter().map(|p| (p.id(), p)).collect(),
+            read: BTreeMap::new(),
+        }
+    }
+
+    /// Killed: what was committed stays, what is in RAM does not.
+    fn restart(self, outside: &Outside, now_ms: u64) -> Self {
+        let Self { number, dir, .. } = self;
+        drop((self.journal, self.held, self.in_fleet));
+        let mut node = Self::open(number, dir, outside.shipped_by(number), now_ms);
+        for &id in node.held.keys() {
+            node.read.insert(id, outside.cursor(id));
+        }
+        node
+    }
+
+    fn commit(&mut self, batch: Vec<(PartitionId, Entry)>) {
+        for delivery in self.journal.commit(batch).unwrap() {
+            let partition = self.held.get_mut(&delivery.partition).unwrap();
+            partition.apply(delivery.seq, &delivery.entry).unwrap();
+        }
+    }
+
+    fn crawl(&mut self, now_ms: u64, random: &mut Random) {
+        let mut batch = Vec::new();
+        for partition in self.held.values_mut() {
+            while let Some(turn) = partition.begin_turn(now_ms).unwrap() {
+                let pulse = Pulse {
+                    last_ms: now_ms,
+                    not_before_ms: now_ms + random.below(40),
+                    ..Pulse::default()
+                };
+                if let Some(due) = partition.next_url(turn.host).unwrap() {
+                    batch.push(visit(&due.url, pulse));
+                }
+                partition.end_turn(turn.host, pulse).unwrap();
+            }
+            partition.tend(true).unwrap();
+        }
+        self.commit(batch);
+    }
+
+    /// Some of the links that are there for it, sometimes from a bit earlier.
+    fn hear(&mut self, outside: &Outside, random: &mut Random) {
+        let mut batch = Vec::new();
+        for (&id, read) in &mut self.read {
+            let all = outside.links.get(&id).map_or(&[][..], Vec::as_slice);
+            let from = read.saturating_sub(random.below(4));
+            let to = (from + random.below(30)).min(all.len() as u64).max(*read);
+            let news = all[from as usize..to as usize].iter().cloned();
+            batch.extend(news.map(Forwarded::into_entry));
+            self.journal.note_cursor(id, to);
+            *read = to;
+        }
+        self.commit(batch);
+        for (&id, read) in &mut self.read {
+            if self.journal.has_dropped(id) {
+                *read = outside.cursor(id);
+            }
+        }
+    }
+
+    /// Ships what it has committed. `dies`: before the links that leave by it have left.
+    fn ship(&mut self, outside: &mut Outside, random: &mut Random, dies: bool) {
+        while let Some(chunk) = self.in_fleet.exporter.next(CHUNK_BYTES).unwrap() {
+            if chunk.frames.1 > outside.shipped_by(self.number) {
+                outside.ship(self.number, &chunk);
+                self.in_fleet.settler.note_shipped(chunk.frames.1);
+                if dies {
+                    return;
+                }
+            }
+            outside.publish(chunk.forwards(|_| Some(0)).unwrap(), random);
+            for (&id, &(_, to)) in &chunk.entries {
+                self.in_fleet.settler.settle(id, to);
+            }
+        }
+    }
+
+    fn adopt(&mut self, id: PartitionId, outside: &mut Outside, random: &mut Random, now_ms: u64) {
+        self.in_fleet.adopter.prepare(id).unwrap();
+        let mut adoption = self.in_fleet.adopter.begin(id, now_ms).unwrap();
+        let mut again = Vec::new();
+        for (_, chunk) in &outside.ship_log {
+            again.extend(adoption.fold(chunk).unwrap());
+        }
+        outside.publish(again, random);
+        let partition = adoption.finish().unwrap();
+        self.journal.adopt(&partition).unwrap();
+        let is_new = partition.applied() == 0;
+        self.held.insert(id, partition);
+        self.read.insert(id, outside.cursor(id));
+        if is_new {
+            self.commit(seeds_of(id));
+        }
+    }
+
+    /// Everything is shipped and acknowledged.
+    fn release(&mut self, id: PartitionId) {
+        let mut partition = self.held.remove(&id).unwrap();
+        self.read.remove(&id);
+        partition.flush().unwrap();
+        let seq = self.journal.release(id).unwrap();
+        assert_eq!(seq, partition.applied());
+    }
+
+    fn is_idle(&self, outside: &Outside) -> bool {
+        let heard = |(id, read): (&PartitionId, &u64)| {
+            outside.links.get(id).map_or(0, Vec::len) as u64 <= *read
+        };
+        self.held.values().all(Partition::is_exhausted) && self.read.iter().all(heard)
+    }
+}
+
+struct Fleet {
+    nodes: Vec<Node>,
+    outside: Outside,
+    random: Random,
+    now_ms: u64,
+    lives: usize,
+}
+
+impl Fleet {
+    fn new(seed: u64) -> Self {
+        let mut fleet = Self {
+            nodes: (0..3).map(|number| Node::start(number, 1)).collect(),
+            outside: Outside::default(),
+            random: Random(seed),
+            now_ms: 1,
+            lives: 3,
+        };
+        for id in (0..PARTITIONS).map(PartitionId) {
+            fleet.give(id);
+        }
+        fleet
+    }
+
+    fn give(&mut self, id: PartitionId) {
+        let any = self.random.below(self.nodes.len() as u64) as usize;
+        self.nodes[any].adopt(id, &mut self.outside, &mut self.random, self.now_ms);
+    }
+
+    fn step(&mut self) {
+        self.now_ms += self.random.below(30);
+        for node in &mut self.nodes {
+            if !self.random.one_in(3) {
+                node.crawl(self.now_ms, &mut self.random);
+            }
+            if self.random.one_in(2) {
+                node.hear(&self.outside, &mut self.random);
+            }
+            if self.random.one_in(4) {
+                node.ship(&mut self.outside, &mut self.random, false);
+            }
+        }
+        match self.random.below(24) {
+            0 => self.lose(),
+            1 | 2 => self.restart(),
+            3 | 4 => self.hand_over(),
+            _ => {}
+        }
+    }
+
+    fn any(&mut self) -> usize {
+        self.random.below(self.nodes.len() as u64) as usize
+    }
+
+    /// A node is gone with its disk: its partitions go to others, or to the node that takes its place.
+    fn lose(&mut self) {
+        let lost = self.any();
+        if self.random.one_in(2) {
+            self.nodes[lost].ship(&mut self.outside, &mut self.random, true);
+        }
+        let node = Node::start(self.lives, self.now_ms);
+        self.lives += 1;
+        let lost = std::mem::replace(&mut self.nodes[lost], node);
+        let orphans: Vec<_> = lost.held.keys().copied().collect();
+        drop(lost);
+        orphans.into_iter().for_each(|id| self.give(id));
+    }
+
+    /// A node is killed and comes back with its disk.
+    fn restart(&mut self) {
+        let killed = self.any();
+        if self.random.one_in(2) {
+            self.nodes[killed].ship(&mut self.outside, &mut self.random, true);
+        }
+        let node = self.nodes.remove(killed);
+        let held: Vec<_> = node.held.keys().copied().collect();
+        let node = node.restart(&self.outside, self.now_ms);
+        assert!(node.held.keys().copied().eq(held));
+        self.nodes.push(node);
+    }
+
+    fn hand_over(&mut self) {
+        let from = self.any();
+        let node = &mut self.nodes[from];
+        let Some(&id) = node.held.keys().next() else {
+            return;
+        };
+        node.ship(&mut self.outside, &mut self.random, false);
+        node.release(id);
+        self.give(id);
+    }
+
+    fn finish(&mut self) {
+        for _ in 0..5_000 {
+            self.now_ms += 50;
+            for node in &mut self.nodes {
+                node.crawl(self.now_ms, &mut self.random);
+                node.hear(&self.outside, &mut self.random);
+                node.ship(&mut self.outside, &mut self.random, false);
+            }
+            let outside = &self.outside;
+            if self.nodes.iter().all(|node| node.is_idle(outside)) {
+                return;
+            }
+        }
+        panic!("it never ends");
+    }
+}
+
+type Ends = BTreeMap<String, (UrlState, u32)>;
+
+fn ends(dir: &Path, into: &mut Ends) {
+    let snapshot = Snapshot::open(dir, Identities::PUBLIC).unwrap();
+    for url in snapshot.urls(UrlFilter::default()) {
+        let url = url.unwrap();
+        let twice = into.insert(url.url, (url.state, url.count));
+        assert!(twice.is_none(), "a URL of two nodes");
+    }
+}
+
+/// One registry that holds all partitions.
+fn alone() -> Ends {
+    let dir = scratch();
+    let mut opened = Registry::open(dir.path(), &settings(None), 1).unwrap();
+    let mut now_ms = 1;
+    let mut batch: Vec<_> = (0..PARTITIONS)
+        .map(PartitionId)
+        .flat_map(seeds_of)
+        .collect();
+    while !batch.is_empty() || !opened.partitions.iter().all(Partition::is_exhausted) {
+        for delivery in opened.journal.commit(std::mem::take(&mut batch)).unwrap() {
+            let partition = &mut opened.partitions[usize::from(delivery.partition.0)];
+            partition.apply(delivery.seq, &delivery.entry).unwrap();
+        }
+        now_ms += 50;
+        for partition in &mut opened.partitions {
+            while let Some(turn) = partition.begin_turn(now_ms).unwrap() {
+                let pulse = Pulse::default();
+                while let Some(due) = partition.next_url(turn.host).unwrap() {
+                    batch.push(visit(&due.url, pulse));
+                }
+                partition.end_turn(turn.host, pulse).unwrap();
+            }
+            partition.tend(true).unwrap();
+        }
+    }
+    let mut found = Ends::new();
+    ends(dir.path(), &mut found);
+    found
+}
+
+#[test]
+fn a_fleet_ends_as_one_registry_does() {
+    let expected = alone();
+    assert!(expected.len() > 200, "{}", expected.len());
+    let (mut lives, mut repeated) = (0, 0);
+    for seed in 0..12 {
+        println!("seed {seed}");
+        let mut fleet = Fleet::new(seed);
+        for _ in 0..120 {
+            fleet.step();
+        }
+        fleet.finish();
+        let (mut sent, mut heard) = (0, 0);
+        for partition in fleet.nodes.iter().flat_map(|node| node.held.values()) {
+            sent += partition.exchanged().sent;
+            heard += partition.exchanged().heard;
+        }
+        assert_eq!(sent, heard, "links are on their way");
+        let mut found = Ends::new();
+        for node in fleet.nodes {
+            let dir = node.dir;
+            drop((node.journal, node.held, node.in_fleet));
+            ends(dir.path(), &mut found);
+        }
+        assert!(found == expected, "not the same URLs, states and counts");
+        lives += fleet.lives - 3;
+        repeated += fleet.outside.repeated;
+    }
+    assert!(lives > 10 && repeated > 100, "{lives} {repeated}");
+}
