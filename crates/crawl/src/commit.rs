@@ -10,6 +10,7 @@ pub(crate) use recorder::Recorder;
 use told::{Gathered, told};
 pub(crate) use told::{Heard, ToArchivist};
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -21,6 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use crate::answered::VisitRecords;
 use crate::error::CrawlError;
 use crate::metrics::Stage;
+use crate::outside::{Step, Steps};
 use crate::shared::{Shared, UNFOLDED_KIB, kib};
 
 /// Finished pages that wait for the archivist; more make the workers wait.
@@ -44,6 +46,7 @@ pub(crate) struct Archivist {
     pub(crate) shared: Arc<Shared>,
     pub(crate) recorder: Recorder,
     pub(crate) journal: Journal,
+    pub(crate) steps: Option<Arc<dyn Steps>>,
     pub(crate) inbox: mpsc::Receiver<Finished>,
     /// In a fleet: what the node's agent wants of the journal.
     pub(crate) told: Option<mpsc::Receiver<ToArchivist>>,
@@ -169,6 +172,18 @@ impl Archivist {
         Gathered::Entries
     }
 
+    /// Somebody may hear of the step, and say that the disk refuses it.
+    fn before(&self, step: Step) -> Result<(), CrawlError> {
+        let Some(steps) = &self.steps else {
+            return Ok(());
+        };
+        let refused = |source| CrawlError::File {
+            path: PathBuf::from(format!("{step:?}")),
+            source,
+        };
+        steps.before(step).map_err(refused)
+    }
+
     /// Records first, then the journal that names them and says where they end: what a crash leaves beyond that end is
     /// nobody's.
     fn commit(&mut self, batch: &mut Vec<Finished>) -> Result<Vec<Delivery>, CrawlError> {
@@ -183,6 +198,7 @@ impl Archivist {
                 room,
             } = finished;
             if let Some(record) = record {
+                self.before(Step::Record)?;
                 self.recorder.store(&mut entry, record)?;
             }
             if let Entry::Visit { visit, .. } = &entry {
@@ -192,9 +208,11 @@ impl Archivist {
             entries.push((partition, entry));
             rooms.push(room);
         }
+        self.before(Step::Archive)?;
         if let Some(last) = self.recorder.sync()? {
             self.journal.note_archive_end(last.file, last.end);
         }
+        self.before(Step::Promises)?;
         self.shared.pauses.sync()?;
         if let Some(cookies) = &self.shared.access.cookies {
             cookies.save(self.shared.wall_ms())?;
@@ -202,8 +220,11 @@ impl Archivist {
         // Whoever is in the journal by a claim: the claim comes first.
         self.shared.division.make_durable()?;
         let finished = entries.len() as u64;
+        self.before(Step::Journal)?;
         let deliveries = self.journal.commit(entries)?;
+        self.before(Step::Payloads)?;
         self.recorder.seen.maintain()?;
+        self.before(Step::Delivery)?;
         let metrics = &self.shared.metrics;
         metrics.add(&metrics.pages, pages);
         metrics.add(&metrics.duplicates, copies);

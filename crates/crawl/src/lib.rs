@@ -108,7 +108,7 @@ pub use machine::TooFewFiles;
 pub use machine::{memory_bytes, raise_open_files};
 pub use metrics::{Progress, peak_rss_bytes, process_cpu_seconds, thread_cpu_ns};
 pub use modules::{Document, Extensions, Findings, FinishedPage, Module, ModuleCounts, PageHook};
-pub use outside::Outside;
+pub use outside::{Outside, Step, Steps};
 pub use preview::{
     AnswerPreview, LinkPreview, NotAnswered, Preview, RobotsDecision, RobotsPreview, preview,
 };

@@ -10,6 +10,30 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::error::CrawlError;
 
+/// What a commit does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// A record is appended to the WARC file.
+    Record,
+    /// The WARC file is synced.
+    Archive,
+    /// What else must be durable before the journal names it: pauses, cookies, claims.
+    Promises,
+    /// The journal's entries are written and synced.
+    Journal,
+    /// The table of payloads is maintained.
+    Payloads,
+    /// The entries are on their way to their owners.
+    Delivery,
+}
+
+/// Whoever hears of each step of a commit before it is made: a simulator that ends the process there, or lets the disk
+/// refuse.
+pub trait Steps: Send + Sync {
+    /// An error is the disk's: the step is not made.
+    fn before(&self, step: Step) -> std::io::Result<()>;
+}
+
 /// In the place of the machine's clock, network, name service and random numbers.
 #[derive(Clone, Default)]
 pub struct Outside {
@@ -22,6 +46,8 @@ pub struct Outside {
     /// The crawl's secret, its id and its records' ids are drawn from this number, and the registry starts no threads,
     /// so that a crawl can be repeated exactly. `None`: the system's random numbers.
     pub chance: Option<u64>,
+    /// `None`: nobody hears of a commit's steps.
+    pub steps: Option<Arc<dyn Steps>>,
 }
 
 impl fmt::Debug for Outside {
@@ -31,6 +57,7 @@ impl fmt::Debug for Outside {
             .field("dialer", &self.dialer.is_some())
             .field("resolver", &self.resolver.is_some())
             .field("chance", &self.chance)
+            .field("steps", &self.steps.is_some())
             .finish()
     }
 }

@@ -334,6 +334,7 @@ impl Rig {
                 dialer: Some(Arc::new(Reach(Arc::clone(&self.web))) as _),
                 resolver: Some(Arc::new(Reach(Arc::clone(&self.web))) as _),
                 chance: Some(1),
+                steps: None,
             },
             ..Plan::new(self.dir(), seeds.iter().copied(), self.settings.clone())
         }

@@ -7,11 +7,14 @@
 //! same requests at the same times: what fails can be repeated.
 //!
 //! Layout: `chance` (numbers from the seed), `time` (the clock), `weather` (what fails when), `world` (the Web behind a
-//! dialer and a resolver), `lives` (runs and kills), `verdict` (the invariants).
+//! dialer and a resolver), `disk` (steps of commits), `lives` (runs and kills), `verdict` (the invariants).
 //!
-//! Not simulated: writes that the disk refuses or loses, kills in the middle of a commit, and TLS.
+//! Kills come at a time, between two looks at the clock, and before each step of a commit, where the disk may also refuse.
+//!
+//! Not simulated: a disk that refuses what the registry's own files are written with, one that loses what was synced, and TLS.
 
 mod chance;
+mod disk;
 mod lives;
 mod time;
 mod verdict;

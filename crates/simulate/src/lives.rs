@@ -18,6 +18,7 @@ use tokio::task::LocalSet;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::chance::Chance;
+use crate::disk::Disk;
 use crate::time::SimulatedClock;
 use crate::verdict::{Broken, Durable, judge};
 use crate::weather::Weather;
@@ -38,7 +39,10 @@ pub struct Simulated {
     /// Invariants that did not hold.
     pub broken: Vec<Broken>,
     pub requests: u64,
+    /// Lives that ended before the crawl did, ...
     pub kills: u64,
+    /// ... and those among them that ended because the disk refused.
+    pub refusals: u64,
     /// In the simulation's time.
     pub seconds: f64,
     /// Of all requests, with their times: a seed that is repeated has the same.
@@ -61,6 +65,7 @@ pub fn simulate(seed: u64) -> io::Result<Simulated> {
         seed,
         home,
         lived: 0,
+        refused: 0,
         durable: Vec::new(),
     };
     let mut broken = lives.run(&mut chance)?;
@@ -78,6 +83,7 @@ pub fn simulate(seed: u64) -> io::Result<Simulated> {
         broken,
         requests: witness.report().requests,
         kills: lives.lived,
+        refusals: lives.refused,
         seconds: world.clock.ran_ms() as f64 / 1e3,
         digest: xxh3_64(trace.as_bytes()),
     })
@@ -126,6 +132,7 @@ fn world(seed: u64, chance: &mut Chance) -> io::Result<World> {
     Ok(World {
         weather: Weather::draw(chance, &addresses),
         clock: Arc::new(SimulatedClock::new()),
+        disk: Disk::new(),
         web,
         within,
         addresses,
@@ -148,6 +155,8 @@ struct Lives<'a> {
     home: TempDir,
     /// Lives that were ended by a kill.
     lived: u64,
+    /// Those of them that a refusing disk ended.
+    refused: u64,
     durable: Vec<Durable>,
 }
 
@@ -179,6 +188,12 @@ impl Lives<'_> {
             match self.live(may_die, chance)? {
                 End::Killed => self.be_killed(chance)?,
                 End::Ended(Ok(())) => return Ok(Vec::new()),
+                // Somebody makes room, and starts the crawl again.
+                End::Ended(Err(_)) if self.world.disk.has_refused() => {
+                    self.refused += 1;
+                    self.world.disk.leave_behind()?;
+                    self.be_killed(chance)?;
+                }
                 End::Ended(Err(error)) => return Ok(failed(&format!("the crawl failed: {error}"))),
                 End::StoodStill => return Ok(failed("the crawl stands still")),
             }
@@ -189,19 +204,27 @@ impl Lives<'_> {
     fn live(&self, may_die: bool, chance: &mut Chance) -> io::Result<End> {
         let clock = &self.world.clock;
         clock.reborn();
-        let by_time = chance.is_one_in(2);
+        let disk = &self.world.disk;
+        let next = self.home.path().join(format!("life-{}", self.lived + 1));
+        disk.reborn(self.dir(), next);
+        let way = chance.between(0, 4);
+        let by_time = may_die && way == 0;
         let (die_ms, die_step) = (chance.between(1, 20_000), chance.between(1, 3_000));
+        let commit_step = chance.between(1, 60);
         let prepared = match Crawl::prepare(self.plan()) {
             Ok(prepared) => prepared,
             Err(error) => return Ok(End::Ended(Err(error))),
         };
-        if may_die && !by_time {
-            clock.die_in(die_step);
+        match way {
+            1 if may_die => clock.die_in(die_step),
+            2 if may_die => disk.die_in(commit_step),
+            3 if may_die => disk.refuse_in(commit_step),
+            _ => {}
         }
         let tasks = LocalSet::new();
         let end = self.runtime.block_on(tasks.run_until(async {
             let death = async {
-                match may_die && by_time {
+                match by_time {
                     true => tokio::time::sleep(Duration::from_millis(die_ms)).await,
                     false => std::future::pending().await,
                 }
@@ -210,16 +233,14 @@ impl Lives<'_> {
                 biased;
                 () = death => End::Killed,
                 () = clock.fatal.notified() => End::Killed,
+                () = disk.fatal.notified() => End::Killed,
                 () = tokio::time::sleep(LIMIT) => End::StoodStill,
                 ended = prepared.run_here() => End::Ended(ended.map(|_| ())),
             }
         }));
         if let End::Killed = end {
             // What a process leaves behind is what is in its files now: those who are dropped may still write.
-            copy(
-                &self.dir(),
-                &self.home.path().join(format!("life-{}", self.lived + 1)),
-            )?;
+            disk.leave_behind()?;
         }
         drop(tasks);
         Ok(end)
@@ -260,6 +281,7 @@ impl Lives<'_> {
                 clock: Some(Arc::clone(&self.world.clock) as _),
                 dialer: Some(Arc::clone(&self.world) as _),
                 resolver: Some(Arc::clone(&self.world) as _),
+                steps: Some(Arc::clone(&self.world) as _),
                 chance: Some(self.seed.wrapping_mul(1_000).wrapping_add(self.lived)),
             },
             ..Plan::new(self.dir(), [home], settings)
@@ -272,18 +294,4 @@ fn failed(what: &str) -> Vec<Broken> {
         invariant: "ends",
         what: what.to_owned(),
     }]
-}
-
-/// A directory as it is now, with all that is below it.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        let (path, to) = (entry.path(), to.join(entry.file_name()));
-        match entry.file_type()?.is_dir() {
-            true => copy(&path, &to)?,
-            false => std::fs::copy(&path, &to).map(|_| ())?,
-        }
-    }
-    Ok(())
 }

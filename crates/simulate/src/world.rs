@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use portolan_crawl::{Step, Steps};
 use portolan_net::{Addresses, Dialed, Dialer, Lookup, NotResolved, NotResolvedBy, Pipe, Resolver};
 use portolan_simweb::{Web, Within};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
+use crate::disk::Disk;
 use crate::time::SimulatedClock;
 use crate::weather::{Trouble, Weather};
 
@@ -20,6 +22,13 @@ pub(crate) struct World {
     pub(crate) addresses: Vec<IpAddr>,
     pub(crate) weather: Weather,
     pub(crate) clock: Arc<SimulatedClock>,
+    pub(crate) disk: Disk,
+}
+
+impl Steps for World {
+    fn before(&self, step: Step) -> io::Result<()> {
+        self.disk.before(step)
+    }
 }
 
 impl Dialer for World {

@@ -4,16 +4,18 @@ use portolan_simulate::simulate;
 
 #[test]
 fn the_invariants_hold_whatever_the_seed() {
-    let (mut kills, mut requests) = (0, 0);
+    let (mut kills, mut refusals, mut requests) = (0, 0, 0);
     let mut broken = Vec::new();
     for seed in 0..150 {
         let simulated = simulate(seed).expect("room for a crawl");
         broken.extend(simulated.broken.iter().map(|b| format!("seed {seed}: {b}")));
         kills += simulated.kills;
+        refusals += simulated.refusals;
         requests += simulated.requests;
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
     assert!(kills > 100, "only {kills} kills");
+    assert!(refusals > 20, "the disk refused only {refusals} times");
     assert!(requests > 3_000, "only {requests} requests");
 }
 

@@ -197,6 +197,7 @@ impl Books {
             shared: Arc::clone(&shared),
             recorder: Recorder::new(self.archive.warc, self.archive.seen, builder, self.ids),
             journal: self.journal,
+            steps: outside.steps.clone(),
             inbox,
             told: part.and_then(|part| part.membership.take_told()),
             has_obeyed: false,
