@@ -211,11 +211,8 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
         retry,
         new_session: arguments.new_session,
         keep_fresh: arguments.keep_fresh,
-<<<<<<< HEAD
         ranked_session: arguments.order.is_some(),
-=======
         part: None,
->>>>>>> main
     })
 }
 
