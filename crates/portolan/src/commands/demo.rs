@@ -31,6 +31,9 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
             out.display()
         )));
     }
+    if arguments.nodes.is_some() {
+        demo_fleet::check_tools()?;
+    }
     let spec = WebSpec::demo()
         .with_seed(arguments.seed)
         .with_product_token("portolan");

