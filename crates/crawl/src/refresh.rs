@@ -19,7 +19,7 @@ use crate::stored::Stored;
 use crate::tables::{UpTo, table_of};
 use crate::turn::Visitor;
 
-/// Every so many checks a document is fetched whole: a table says nothing of the rest of it.
+/// One check in this number fetches the document whole: a table says nothing of the rest of it.
 const WHOLE_EVERY: u32 = 5;
 
 /// How many checks that stored no payload are gone back over to the one that did.

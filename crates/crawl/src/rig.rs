@@ -48,7 +48,7 @@ pub(crate) struct Seen {
 pub(crate) enum Says {
     /// Status, header lines, body.
     This(u16, String, String),
-    /// The same, after so many milliseconds.
+    /// The same, after this number of milliseconds.
     Later(u64, Box<Says>),
     /// The connection is closed without a word.
     Nothing,
@@ -351,7 +351,7 @@ impl Rig {
             .expect("an end")
     }
 
-    /// The same, but its machine dies after so many milliseconds. What is on disk then is what goes on.
+    /// The same, but its machine dies after this number of milliseconds. What is on disk then is what goes on.
     pub(crate) fn crawl_until(&mut self, seeds: &[&str], ms: u64) {
         let prepared = self.prepare(seeds).expect("a crawl");
         let (from, to) = (

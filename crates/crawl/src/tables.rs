@@ -30,7 +30,7 @@ const MAX_TABLE_BYTES: usize = 4 << 20;
 const MISSES: u8 = 3;
 /// Sites that a worker knows about, twice over; of others the record is read again.
 const SITES: usize = 4_096;
-/// Documents whose tables were read, and which have not come yet. With so many, further documents are fetched without.
+/// Documents whose tables were read, and which have not come yet. While there are this many, further documents are fetched without.
 const MOST_AWAITED: usize = 16_384;
 /// Links of theirs that are kept to be compared, over all of them.
 const MOST_TARGETS: usize = 1 << 19;

@@ -54,7 +54,7 @@ pub struct Scheduler {
     queues: Queues,
     /// Rate and importance of each class, which are powers of two with fractions and take long to compute.
     classes: Vec<(f64, f64)>,
-    /// Changes that a signal is as good as: by so many times the mean time between changes it makes a page older.
+    /// Changes that a signal is as good as: a signal makes a page older by this number times the mean time between changes.
     signal_changes: f64,
     threshold: f64,
     /// Queues whose heads may be worth more than the threshold.

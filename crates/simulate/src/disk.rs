@@ -44,13 +44,13 @@ impl Disk {
         *self.places.lock().unwrap_or_else(PoisonError::into_inner) = (from, to);
     }
 
-    /// The process dies before a commit's step, so many steps from now.
+    /// The process dies before the step of a commit that is this number of steps away.
     pub(crate) fn die_in(&self, steps: u64) {
         let at = self.steps.load(Ordering::Relaxed).saturating_add(steps);
         self.dies_at.store(at, Ordering::Relaxed);
     }
 
-    /// The disk refuses a commit's step, so many steps from now.
+    /// The disk refuses the step of a commit that is this number of steps away.
     pub(crate) fn refuse_in(&self, steps: u64) {
         let at = self.steps.load(Ordering::Relaxed).saturating_add(steps);
         self.refuses_at.store(at, Ordering::Relaxed);

@@ -43,8 +43,8 @@ impl Addresses {
         (Self { known, wanted }, hears)
     }
 
-    /// May a request to the address begin, if it is left alone for `pause_ms` after it? `Err`: look again after so many
-    /// milliseconds.
+    /// May a request to the address begin, if it is left alone for `pause_ms` after it?
+    /// `Err`: the milliseconds after which to look again.
     pub(super) fn may_ask(&self, address: IpAddr, pause_ms: u64) -> Result<(), u64> {
         let now_ms = boottime_ms();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

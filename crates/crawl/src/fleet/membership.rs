@@ -123,8 +123,8 @@ impl Membership {
         (Arc::new(membership), ends)
     }
 
-    /// May a request to an address begin that is left alone for `pause_ms` after it? `Err`: look again after so many
-    /// milliseconds.
+    /// May a request to an address begin that is left alone for `pause_ms` after it?
+    /// `Err`: the milliseconds after which to look again.
     pub(crate) fn may_ask_address(&self, address: IpAddr, pause_ms: u64) -> Result<(), u64> {
         self.addresses.may_ask(address, pause_ms)
     }

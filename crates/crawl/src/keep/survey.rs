@@ -64,7 +64,7 @@ pub struct Forecast {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NextFetch {
     pub url: String,
-    /// In so many seconds.
+    /// Seconds from now until it is due.
     pub in_s: f64,
     /// `worth`, `signal`, `told`, `source` or `new`.
     pub why: &'static str,
