@@ -4,29 +4,11 @@
 
 use crate::error::Result;
 use crate::record::Record;
-use crate::sieve::{Act, Op};
+use crate::sieve::Op;
 use crate::state::{Keeper, State};
-use portolan_model::{LinkBatch, Verdict};
+use portolan_model::Verdict;
 
 impl State {
-    /// `docs` are those of the links.
-    pub(super) fn fold_early(
-        &mut self,
-        links: &LinkBatch,
-        docs: &[u64],
-        keeper: &mut impl Keeper,
-    ) -> Result<()> {
-        for (link, &doc) in links.iter().zip(docs) {
-            self.arrivals += 1;
-            let act = Act::Announce {
-                verdict: link.verdict,
-            };
-            let op = self.op(&link, doc, links.from(), act);
-            self.act_or_wait(&op, keeper)?;
-        }
-        Ok(())
-    }
-
     /// A URL that is known already, with `before` as its record, is named early: that lifts an access condition.
     pub(super) fn announce(
         &mut self,

@@ -63,7 +63,11 @@ impl State {
                 self.fold_links(links, docs, keeper)
             }
             Entry::Again { urls } => urls.iter().try_for_each(|url| self.fold_again(url, keeper)),
-            Entry::Judged { links } => self.fold_judged(links, docs, keeper),
+            Entry::Judged { links } => {
+                let vote = links.vote();
+                let judge = |verdict| Act::Judge { verdict, vote };
+                self.fold_verdicts(links, docs, judge, keeper)
+            }
             Entry::Session {
                 number,
                 begun_ms,
@@ -149,7 +153,7 @@ impl State {
         keeper: &mut impl Keeper,
     ) -> Result<()> {
         if links.is_early() {
-            return self.fold_early(links, docs, keeper);
+            return self.fold_verdicts(links, docs, |verdict| Act::Announce { verdict }, keeper);
         }
         for (at, (link, &doc)) in links.iter().zip(docs).enumerate() {
             if at > 0 && at.is_multiple_of(LINKS_TOGETHER) {
@@ -157,6 +161,22 @@ impl State {
                 self.sieve.warm(&next[..next.len().min(LINKS_TOGETHER)]);
             }
             self.fold_link(&link, doc, links, keeper)?;
+        }
+        Ok(())
+    }
+
+    /// Links of which the verdict alone matters: those that are early, and those that are judged again.
+    fn fold_verdicts(
+        &mut self,
+        links: &LinkBatch,
+        docs: &[u64],
+        act: impl Fn(Verdict) -> Act,
+        keeper: &mut impl Keeper,
+    ) -> Result<()> {
+        for (link, &doc) in links.iter().zip(docs) {
+            self.arrivals += 1;
+            let op = self.op(&link, doc, links.from(), act(link.verdict));
+            self.act_or_wait(&op, keeper)?;
         }
         Ok(())
     }

@@ -3,30 +3,11 @@
 
 use crate::error::Result;
 use crate::record::{Record, UrlState};
-use crate::sieve::{Act, Op};
+use crate::sieve::Op;
 use crate::state::{Keeper, State};
-use portolan_model::{LinkBatch, Verdict};
+use portolan_model::Verdict;
 
 impl State {
-    /// `docs` are those of the links.
-    pub(super) fn fold_judged(
-        &mut self,
-        links: &LinkBatch,
-        docs: &[u64],
-        keeper: &mut impl Keeper,
-    ) -> Result<()> {
-        for (link, &doc) in links.iter().zip(docs) {
-            self.arrivals += 1;
-            let act = Act::Judge {
-                verdict: link.verdict,
-                vote: links.vote(),
-            };
-            let op = self.op(&link, doc, links.from(), act);
-            self.act_or_wait(&op, keeper)?;
-        }
-        Ok(())
-    }
-
     /// A URL whose record is `before` is judged again.
     pub(super) fn judge(
         &mut self,
