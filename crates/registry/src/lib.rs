@@ -15,7 +15,7 @@
 //! - `files`: append-only files and immutable sorted tables, which everything above is kept in;
 //!   `manifest`: which of them make up the state. `merger`: the threads that write them.
 //! - `adopt`, `held`: a registry that is one of a fleet, and holds some of its partitions.
-//! - `registry`, `meta`, `replay`: opening and recovery. `snapshot`: reading. `check`: looking for damage. `bench`: what it all costs.
+//! - `registry`, `meta`, `replay`: opening and recovery. `snapshot`, `scan`: reading. `check`: looking for damage. `bench`: what it all costs.
 //!
 //! # On disk
 //!
@@ -61,6 +61,7 @@ mod recent;
 mod record;
 mod registry;
 mod replay;
+mod scan;
 mod sessions;
 mod settings;
 mod sieve;

@@ -1,8 +1,7 @@
 //! Reading a registry without touching it, while a crawl runs or after it has stopped: checkpoint
 //! files plus the journal's tail, folded in RAM.
 
-use crate::error::{RegistryError, Result};
-use crate::files::{AppendFile, Merged, read_piece};
+use crate::error::Result;
 use crate::held::read_held;
 use crate::hosts::HostState;
 use crate::log::{JournalReader, Positions};
@@ -11,12 +10,13 @@ use crate::meta::Meta;
 use crate::record::{Record, UrlState, host_tag};
 use crate::registry::{journal_dir, partition_dir};
 use crate::replay::fold_commit;
+use crate::scan::{Graph, Records};
 use crate::settings::Limits;
 use crate::state::{Reader, State, StateOpening};
 use crate::stats::Stats;
 use portolan_model::url::{keys_of_host, politeness_key};
 use portolan_model::{DocId, HostId, Identities, LinkKind, PartitionId, Pulse, Reason, Visit};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -154,8 +154,7 @@ impl Snapshot {
         states: &'s [UrlState],
     ) -> impl Iterator<Item = Result<UrlRecord>> + 's {
         self.states.iter().flat_map(move |state| {
-            let all = (0..STRIPES).map(|stripe| Records::of_stripe(state, stripe));
-            RoundRobin(all.collect())
+            Records::scattered(state)
                 .filter(move |item| match item {
                     Ok((_, record)) => states.contains(&record.state),
                     Err(_) => true,
@@ -247,11 +246,7 @@ impl Snapshot {
     /// a page has the links that it had at its last check.
     pub fn links(&self) -> impl Iterator<Item = Result<(DocId, Vec<DocId>)>> + '_ {
         self.states.iter().flat_map(|state| {
-            let all = Graph {
-                file: &state.graph,
-                offset: 0,
-            };
-            all.filter_map(move |item| {
+            Graph::new(&state.graph).filter_map(move |item| {
                 let holds = item.and_then(|(at, from, targets)| {
                     let holds = state.session == 1 || has_links_at(state, from, at)?;
                     Ok(holds.then_some((from, targets)))
@@ -391,78 +386,6 @@ fn queue_of(state: &State, host: u64) -> Result<Vec<DocId>> {
     Ok(queue)
 }
 
-/// Parts of the documents that are read side by side, where neighbours are to be far apart: some 4 KB of RAM for each
-/// and each table.
-const STRIPES: u64 = 256;
-
-/// The records of a partition, or of a stripe of its documents; ends after an error.
-struct Records {
-    merged: Option<Result<Merged>>,
-    last: u64,
-}
-
-impl Records {
-    fn new(state: &State) -> Self {
-        Self::between(state, 0, u64::MAX)
-    }
-
-    fn of_stripe(state: &State, stripe: u64) -> Self {
-        let width = u64::MAX / STRIPES + 1;
-        let first = stripe * width;
-        Self::between(state, first, first + (width - 1))
-    }
-
-    fn between(state: &State, first: u64, last: u64) -> Self {
-        let memory = state.sieve.memory(first..=last);
-        let merged = state.sieve.runs.scan_from((first, 0), Some(memory));
-        Self {
-            merged: Some(merged),
-            last,
-        }
-    }
-
-    fn step(&mut self) -> Result<Option<(u64, Record)>> {
-        let mut merged = match self.merged.take() {
-            None => return Ok(None),
-            Some(merged) => merged?,
-        };
-        let Some(((doc, _), value)) = merged.next()?.filter(|((doc, _), _)| *doc <= self.last)
-        else {
-            return Ok(None);
-        };
-        let record = Record::decode(value).ok_or_else(|| {
-            RegistryError::corrupt(Path::new("known"), 0, "a record cannot be read")
-        })?;
-        self.merged = Some(Ok(merged));
-        Ok(Some((doc, record)))
-    }
-}
-
-impl Iterator for Records {
-    type Item = Result<(u64, Record)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.step().transpose()
-    }
-}
-
-/// One of each in turn, until all are at their ends.
-struct RoundRobin<I>(VecDeque<I>);
-
-impl<I: Iterator> Iterator for RoundRobin<I> {
-    type Item = I::Item;
-
-    fn next(&mut self) -> Option<I::Item> {
-        while let Some(mut first) = self.0.pop_front() {
-            if let Some(item) = first.next() {
-                self.0.push_back(first);
-                return Some(item);
-            }
-        }
-        None
-    }
-}
-
 /// Are the links at `at` those that the page had at its last check?
 fn has_links_at(state: &State, page: DocId, at: u64) -> Result<bool> {
     let record = state.sieve.peek(page.0)?;
@@ -474,35 +397,4 @@ fn has_links_at(state: &State, page: DocId, at: u64) -> Result<bool> {
     // A version of Portolan that knew no sessions did not write down where links are.
     let is_old = history.links_at == 0 && visit.links > 0;
     Ok(is_old || history.links_at == at + 1)
-}
-
-struct Graph<'a> {
-    file: &'a AppendFile,
-    offset: u64,
-}
-
-impl Iterator for Graph<'_> {
-    /// Where it is, the page, and where its links lead.
-    type Item = Result<(u64, DocId, Vec<DocId>)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.offset >= self.file.len() {
-            return None;
-        }
-        match read_piece(self.file, self.offset, |targets| 8 * (targets + 1)) {
-            Err(error) => {
-                self.offset = u64::MAX;
-                Some(Err(error))
-            }
-            Ok((next, body)) => {
-                let at = std::mem::replace(&mut self.offset, next);
-                let mut docs = body
-                    .chunks_exact(8)
-                    .filter_map(|word| word.try_into().ok())
-                    .map(|word| DocId(u64::from_le_bytes(word)));
-                let from = docs.next()?;
-                Some(Ok((at, from, docs.collect())))
-            }
-        }
-    }
 }
