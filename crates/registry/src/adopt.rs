@@ -2,7 +2,7 @@
 //! since is folded, and the whole becomes a checkpoint before the journal has its first entry for it.
 
 use crate::error::{At, RegistryError, Result};
-use crate::files::make_dir;
+use crate::files::{make_dir, sync_dir};
 use crate::log::{Chunk, Durable, Forwarded};
 use crate::manifest::Manifest;
 use crate::partition::Partition;
@@ -10,7 +10,7 @@ use crate::registry::{Opener, partition_dir};
 use portolan_model::PartitionId;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Takes partitions in. Made by `Registry::open` in a fleet.
@@ -27,9 +27,18 @@ pub struct Adoption {
     now_ms: u64,
 }
 
+/// Where files of partitions are gathered that may come.
+fn coming_dir(registry: &Path) -> PathBuf {
+    registry.join("coming")
+}
+
 impl Adopter {
-    pub(crate) fn new(opener: Opener) -> Self {
-        Self { opener }
+    pub(crate) fn new(opener: Opener) -> Result<Self> {
+        let coming = coming_dir(&opener.dir);
+        match fs::remove_dir_all(&coming) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).at(&coming),
+            _ => Ok(Self { opener }),
+        }
     }
 
     /// Empties the directory of a partition that is not held, and says where it is: the files of a checkpoint may be laid
@@ -45,6 +54,20 @@ impl Adopter {
             _ => make_dir(&dir)?,
         }
         Ok(dir)
+    }
+
+    /// Where the files of a partition that may come can be gathered beforehand; `take` has them used. What was gathered
+    /// before the registry was opened is gone.
+    pub fn gathering(&self, id: PartitionId) -> PathBuf {
+        coming_dir(&self.opener.dir).join(format!("p{:02}", id.0))
+    }
+
+    /// Has what was gathered for a partition take the place of its directory, instead of `prepare`.
+    pub fn take(&self, id: PartitionId) -> Result<()> {
+        let dir = self.prepare(id)?;
+        let gathered = self.gathering(id);
+        fs::rename(&gathered, &dir).at(&gathered)?;
+        sync_dir(&self.opener.dir)
     }
 
     /// Opens what has been laid out, or an empty partition. All its hosts wait their delay from `now_ms` on: nobody knows what was

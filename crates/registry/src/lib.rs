@@ -14,7 +14,8 @@
 //!   remembered of hosts, and which is due when.
 //! - `files`: append-only files and immutable sorted tables, which everything above is kept in;
 //!   `manifest`: which of them make up the state. `merger`: the threads that write them.
-//! - `adopt`, `held`: a registry that is one of a fleet, and holds some of its partitions.
+//! - `adopt`, `held`: a registry that is one of a fleet, and holds some of its partitions. `checkpoint`: a partition's
+//!   checkpoint as files that go elsewhere.
 //! - `registry`, `meta`, `replay`: opening and recovery. `snapshot`, `scan`: reading. `check`: looking for damage. `bench`: what it all costs.
 //!
 //! # On disk
@@ -46,6 +47,7 @@ mod adopt;
 pub mod bench;
 mod by_id;
 mod check;
+mod checkpoint;
 mod error;
 mod files;
 mod frontier;
@@ -73,6 +75,7 @@ mod wire;
 
 pub use adopt::{Adopter, Adoption};
 pub use check::{Checked, Damage, RegistryCheck, check};
+pub use checkpoint::{CheckpointFile, CheckpointFiles, checkpoint_files, lay_manifest};
 pub use error::{RegistryError, Result};
 pub use hosts::{HostCounts, HostState};
 pub use log::{

@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-const NAME: &str = "manifest";
+pub(crate) const NAME: &str = "manifest";
 const MAGIC: &[u8; 8] = b"PORTMAN2";
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -82,13 +82,40 @@ impl Manifest {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error).at(&path),
         };
-        let manifest = bytes
-            .split_last_chunk::<4>()
-            .filter(|(body, crc)| crc32fast::hash(body) == u32::from_le_bytes(**crc))
-            .and_then(|(body, _)| Self::decode(body));
-        manifest
+        Self::parse(&bytes)
             .map(Some)
             .ok_or_else(|| RegistryError::corrupt(&path, 0, "it is not a sound manifest"))
+    }
+
+    /// From the bytes of its file; `None` if they are not sound.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let (body, crc) = bytes.split_last_chunk::<4>()?;
+        match crc32fast::hash(body) == u32::from_le_bytes(*crc) {
+            true => Self::decode(body),
+            false => None,
+        }
+    }
+
+    /// The files that it is of, by name; with their lengths where they grow.
+    pub(crate) fn files(&self) -> Vec<(String, Option<u64>)> {
+        let tables = [
+            ("known", &self.known_runs),
+            ("due", &self.due_runs),
+            ("hosts", &self.host_runs),
+        ];
+        let tables = tables.into_iter().flat_map(|(kind, ids)| {
+            let named = ids.iter();
+            named.map(move |id| (format!("{kind}-{id:08}.tbl"), None))
+        });
+        let growing = [
+            ("urls", self.texts_bytes),
+            ("visits", self.visits_bytes),
+            ("links", self.graph_bytes),
+            ("seeds", self.seeds_bytes),
+        ];
+        let growing = growing.into_iter().filter(|(_, bytes)| *bytes > 0);
+        let growing = growing.map(|(name, bytes)| (name.to_owned(), Some(bytes)));
+        tables.chain(growing).collect()
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {

@@ -158,11 +158,14 @@ impl Registry {
             crawl_id,
             torn_log_bytes,
             seeds: all_seeds(&opened)?,
-            in_fleet: outgoing.map(|outgoing| InFleet {
-                exporter: Exporter::new(journal_dir, outgoing.clone()),
-                settler: Settler::new(outgoing),
-                adopter: Adopter::new(opener),
-            }),
+            in_fleet: match outgoing {
+                Some(outgoing) => Some(InFleet {
+                    exporter: Exporter::new(journal_dir, outgoing.clone()),
+                    settler: Settler::new(outgoing),
+                    adopter: Adopter::new(opener)?,
+                }),
+                None => None,
+            },
             journal,
             partitions: opened,
             after_crash,
@@ -254,17 +257,7 @@ pub(crate) fn journal_dir(dir: &Path) -> PathBuf {
 
 /// Deletes what a crash left half-made.
 fn sweep(dir: &Path, manifest: &Manifest) -> Result<()> {
-    let tables = |name: &str, ids: &[u64]| -> Vec<String> {
-        ids.iter().map(|id| format!("{name}-{id:08}.tbl")).collect()
-    };
-    let named: HashSet<String> = [
-        tables("known", &manifest.known_runs),
-        tables("due", &manifest.due_runs),
-        tables("hosts", &manifest.host_runs),
-    ]
-    .concat()
-    .into_iter()
-    .collect();
+    let named: HashSet<String> = manifest.files().into_iter().map(|(name, _)| name).collect();
     for item in fs::read_dir(dir).at(dir)? {
         let path = item.at(dir)?.path();
         let name = path.file_name().and_then(|name| name.to_str());

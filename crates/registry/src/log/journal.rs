@@ -18,7 +18,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// An entry that is in the journal, for its partition's owner to fold.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub(crate) struct Durable {
     settled: AtomicU64,
     /// Entries up to here are in a committed checkpoint.
     checkpointed: AtomicU64,
+    /// A checkpoint is wanted though nothing here needs one.
+    asked: AtomicBool,
     /// How long the journal has become, of all partitions.
     journal_bytes: Arc<AtomicU64>,
 }
@@ -44,6 +46,7 @@ impl Durable {
         Self {
             settled: AtomicU64::new(checkpointed),
             checkpointed: AtomicU64::new(checkpointed),
+            asked: AtomicBool::new(false),
             journal_bytes,
         }
     }
@@ -63,6 +66,19 @@ impl Durable {
 
     pub(crate) fn journal_bytes(&self) -> u64 {
         self.journal_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn ask_for_checkpoint(&self) {
+        self.asked.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_checkpoint_asked_for(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// A checkpoint begins, with all that is folded so far.
+    pub(crate) fn note_checkpoint_begun(&self) {
+        self.asked.store(false, Ordering::Release);
     }
 
     pub(super) fn checkpointed(&self) -> u64 {

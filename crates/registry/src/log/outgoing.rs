@@ -96,6 +96,21 @@ impl Settler {
         locked(&self.outgoing.committed).frame
     }
 
+    /// Has a partition write a checkpoint as soon as it can, if anything was folded since the last one.
+    pub fn ask_for_checkpoint(&self, partition: PartitionId) {
+        if let Some(durable) = locked(&self.outgoing.durables).get(&partition) {
+            durable.ask_for_checkpoint();
+        }
+    }
+
+    /// The last entry of a partition that is in a checkpoint on this disk.
+    pub fn checkpointed(&self, partition: PartitionId) -> u64 {
+        let durables = locked(&self.outgoing.durables);
+        durables
+            .get(&partition)
+            .map_or(0, |durable| durable.checkpointed())
+    }
+
     /// How far a partition is settled.
     pub fn settled(&self, partition: PartitionId) -> u64 {
         let durables = locked(&self.outgoing.durables);

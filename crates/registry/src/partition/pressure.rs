@@ -26,6 +26,8 @@ pub(super) struct Load {
     pub(super) journal_bytes: u64,
     /// Of the kind that has most.
     pub(super) tables: usize,
+    /// Somebody outside wants a checkpoint.
+    pub(super) is_asked_for: bool,
     /// A checkpoint is being written or committed.
     pub(super) is_writing: bool,
     /// Tables are being merged.
@@ -105,7 +107,9 @@ impl Pressure {
         // Others have made the journal long, and what it holds for this partition keeps it from being cut.
         let holds_up_journal =
             load.log_bytes > 0 && load.journal_bytes >= limits.checkpoint_journal_bytes;
-        let is_due = ram >= Fill::Nearly || load.log_bytes >= full_log || holds_up_journal;
+        let is_asked_for = load.is_asked_for && load.log_bytes > 0;
+        let is_due =
+            ram >= Fill::Nearly || load.log_bytes >= full_log || holds_up_journal || is_asked_for;
         Self {
             ram,
             is_crowded: records >= Fill::Tight,
@@ -246,6 +250,18 @@ mod tests {
             pressure(Load {
                 log_bytes,
                 journal_bytes: limits().checkpoint_journal_bytes,
+                ..Load::default()
+            })
+        };
+        assert!(!with(0).wants_checkpoint && with(1).wants_checkpoint);
+    }
+
+    #[test]
+    fn a_checkpoint_that_is_asked_for_begins_if_there_is_anything_new() {
+        let with = |log_bytes| {
+            pressure(Load {
+                log_bytes,
+                is_asked_for: true,
                 ..Load::default()
             })
         };

@@ -158,6 +158,7 @@ impl Partition {
             log_bytes: upkeep.log_bytes,
             journal_bytes: grown.saturating_sub(upkeep.journal_bytes),
             tables: known.len().max(due.len()).max(hosts.len()),
+            is_asked_for: upkeep.durable.is_checkpoint_asked_for(),
             is_writing: !matches!(upkeep.work, Work::Idle),
             is_compacting: upkeep.is_compacting(),
         }
@@ -329,6 +330,7 @@ impl Partition {
     fn start_write(&mut self) -> Result<()> {
         debug_assert!(self.state.sieve.pending.is_empty() && !self.upkeep.is_joining());
         debug_assert!(matches!(self.upkeep.work, Work::Idle));
+        self.upkeep.durable.note_checkpoint_begun();
         let mut unsynced = Vec::new();
         for file in self.state.growing_files() {
             unsynced.extend(file.start_sync()?);

@@ -1,5 +1,6 @@
 //! Registries that hold some of the partitions each, and exchange links over a list that repeats and reorders what it
-//! carries, while nodes come, go, die with and without their disks, and hand partitions over: in the end all URLs, states and
+//! carries, while nodes come, go, die with and without their disks, and hand partitions over; partitions are taken over from
+//! checkpoints and the chunks after them, and what nobody needs any more is thrown away. In the end all URLs, states and
 //! back-link counts are those of one registry that holds all partitions, and no URL that was shipped was fetched again.
 
 use crate::model::{Random, host_of, scratch};
@@ -9,9 +10,10 @@ use portolan_model::{
 };
 use portolan_registry::{
     Chunk, Entry, Forwarded, InFleet, Journal, Opened, Partition, Registry, RegistrySettings,
-    Snapshot, UrlFilter, UrlState,
+    Snapshot, UrlFilter, UrlState, checkpoint_files, lay_manifest,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -101,13 +103,40 @@ fn seeds_of(id: PartitionId) -> Vec<(PartitionId, Entry)> {
 /// What the fleet has in common: the ship log with its chunks, and the links on their way.
 #[derive(Default)]
 struct Outside {
-    /// By node.
-    ship_log: Vec<(usize, Chunk)>,
+    /// What is left of it, by place.
+    ship_log: BTreeMap<usize, Chunk>,
+    /// How many chunks were ever shipped, and up to which frame by each node.
+    shipped: usize,
+    frames: BTreeMap<usize, u64>,
+    cursors: BTreeMap<PartitionId, u64>,
+    /// Oldest first.
+    checkpoints: BTreeMap<PartitionId, Vec<Copied>>,
+    from_checkpoints: u64,
+    thrown_away: u64,
     /// By destination.
     links: BTreeMap<PartitionId, Vec<Forwarded>>,
     /// Published by the loss of messages: sent again by who has not been acknowledged.
     repeated: u64,
     shipped_visits: BTreeSet<String>,
+}
+
+/// A checkpoint where the loss of its node does not reach it.
+#[derive(Clone)]
+struct Copied {
+    seq: u64,
+    manifest: Vec<u8>,
+    files: Vec<(String, Vec<u8>)>,
+    /// The first chunk that has entries which are not in it.
+    replay_from: usize,
+}
+
+impl Copied {
+    fn lay(&self, dir: &Path) {
+        for (name, bytes) in &self.files {
+            fs::write(dir.join(name), bytes).unwrap();
+        }
+        lay_manifest(dir, &self.manifest).unwrap();
+    }
 }
 
 impl Outside {
@@ -137,19 +166,48 @@ impl Outside {
         // What arrives is what was sent.
         let bytes = chunk.clone().into_bytes();
         let chunk = Chunk::read(bytes, Path::new("a chunk")).unwrap();
-        self.ship_log.push((node, chunk));
+        self.frames.insert(node, chunk.frames.1);
+        for (&id, &cursor) in &chunk.cursors {
+            let known = self.cursors.entry(id).or_default();
+            *known = cursor.max(*known);
+        }
+        self.ship_log.insert(self.shipped, chunk);
+        self.shipped += 1;
     }
 
     /// The frame up to which a node has shipped.
     fn shipped_by(&self, node: usize) -> u64 {
-        let mut own = self.ship_log.iter().rev().filter(|(by, _)| *by == node);
-        own.next().map_or(0, |(_, chunk)| chunk.frames.1)
+        self.frames.get(&node).copied().unwrap_or(0)
     }
 
     fn cursor(&self, id: PartitionId) -> u64 {
-        let cursors = self.ship_log.iter();
-        let cursors = cursors.filter_map(|(_, chunk)| chunk.cursors.get(&id));
-        cursors.max().copied().unwrap_or(0)
+        self.cursors.get(&id).copied().unwrap_or(0)
+    }
+
+    fn note_checkpoint(&mut self, id: PartitionId, mut copied: Copied) {
+        let has_later = |chunk: &Chunk| {
+            let entries = chunk.entries.get(&id);
+            entries.is_some_and(|(_, to)| *to > copied.seq)
+        };
+        let first = self.ship_log.iter().find(|(_, chunk)| has_later(chunk));
+        copied.replay_from = first.map_or(self.shipped, |(&place, _)| place);
+        self.checkpoints.entry(id).or_default().push(copied);
+    }
+
+    /// Chunks and checkpoints go that no partition's newest two checkpoints need.
+    fn throw_away(&mut self) {
+        let mut ground = self.shipped;
+        for id in (0..PARTITIONS).map(PartitionId) {
+            let known = self.checkpoints.entry(id).or_default();
+            known.drain(..known.len().saturating_sub(2));
+            ground = ground.min(match &known[..] {
+                [older, _] => older.replay_from,
+                _ => 0,
+            });
+        }
+        let kept = self.ship_log.split_off(&ground);
+        self.thrown_away += self.ship_log.len() as u64;
+        self.ship_log = kept;
     }
 }
 
@@ -261,12 +319,32 @@ impl Node {
     }
 
     fn adopt(&mut self, id: PartitionId, outside: &mut Outside, random: &mut Random, now_ms: u64) {
-        self.in_fleet.adopter.prepare(id).unwrap();
+        let known = outside.checkpoints.get(&id).map_or(&[][..], Vec::as_slice);
+        // The newest one, or one before it where that is lost.
+        let back = usize::from(known.len() > 1 && random.one_in(4));
+        let from = known.iter().rev().nth(back);
+        match from {
+            // Gathered beforehand, or laid out now.
+            Some(copied) if random.one_in(2) => {
+                let gathering = self.in_fleet.adopter.gathering(id);
+                let _ = fs::remove_dir_all(&gathering);
+                fs::create_dir_all(&gathering).unwrap();
+                copied.lay(&gathering);
+                self.in_fleet.adopter.take(id).unwrap();
+            }
+            Some(copied) => copied.lay(&self.in_fleet.adopter.prepare(id).unwrap()),
+            None => drop(self.in_fleet.adopter.prepare(id).unwrap()),
+        }
         let mut adoption = self.in_fleet.adopter.begin(id, now_ms).unwrap();
+        let replay_from = from.map_or(0, |copied| copied.replay_from);
+        if let Some(copied) = from {
+            assert_eq!(adoption.applied(), copied.seq);
+        }
         let mut again = Vec::new();
-        for (_, chunk) in &outside.ship_log {
+        for (_, chunk) in outside.ship_log.range(replay_from..) {
             again.extend(adoption.fold(chunk).unwrap());
         }
+        outside.from_checkpoints += u64::from(replay_from > 0);
         outside.publish(again, random);
         let partition = adoption.finish().unwrap();
         self.journal.adopt(&partition).unwrap();
@@ -276,6 +354,31 @@ impl Node {
         if is_new {
             self.commit(seeds_of(id));
         }
+    }
+
+    /// Copies a partition's newest checkpoint, which holds nothing that was not shipped.
+    fn copy_checkpoint(&self, id: PartitionId, outside: &mut Outside) {
+        let Some(opened) = checkpoint_files(self.dir.path(), id).unwrap() else {
+            return;
+        };
+        let known = outside.checkpoints.get(&id).and_then(|known| known.last());
+        if known.is_some_and(|known| known.seq >= opened.seq) {
+            return;
+        }
+        let shipped = self.in_fleet.settler.settled(id);
+        assert!(opened.seq <= shipped, "{} of {shipped}", opened.seq);
+        let files = opened.files.iter();
+        let read = files.map(|file| {
+            let bytes = file.read(0, file.bytes as usize).unwrap();
+            (file.name.clone(), bytes)
+        });
+        let copied = Copied {
+            seq: opened.seq,
+            manifest: opened.manifest.clone(),
+            files: read.collect(),
+            replay_from: 0,
+        };
+        outside.note_checkpoint(id, copied);
     }
 
     /// Everything is shipped and acknowledged.
@@ -335,6 +438,17 @@ impl Fleet {
             if self.random.one_in(4) {
                 node.ship(&mut self.outside, &mut self.random, false);
             }
+            for &id in node.held.keys() {
+                if self.random.one_in(6) {
+                    node.in_fleet.settler.ask_for_checkpoint(id);
+                }
+                if self.random.one_in(6) {
+                    node.copy_checkpoint(id, &mut self.outside);
+                }
+            }
+        }
+        if self.random.one_in(4) {
+            self.outside.throw_away();
         }
         match self.random.below(24) {
             0 => self.lose(),
@@ -449,7 +563,7 @@ fn alone() -> Ends {
 fn a_fleet_ends_as_one_registry_does() {
     let expected = alone();
     assert!(expected.len() > 200, "{}", expected.len());
-    let (mut lives, mut repeated) = (0, 0);
+    let (mut lives, mut repeated, mut from_checkpoints, mut thrown_away) = (0, 0, 0, 0);
     for seed in 0..12 {
         println!("seed {seed}");
         let mut fleet = Fleet::new(seed);
@@ -472,6 +586,10 @@ fn a_fleet_ends_as_one_registry_does() {
         assert!(found == expected, "not the same URLs, states and counts");
         lives += fleet.lives - 3;
         repeated += fleet.outside.repeated;
+        from_checkpoints += fleet.outside.from_checkpoints;
+        thrown_away += fleet.outside.thrown_away;
     }
     assert!(lives > 10 && repeated > 100, "{lives} {repeated}");
+    println!("{from_checkpoints} partitions from checkpoints, {thrown_away} chunks thrown away");
+    assert!(from_checkpoints > 50 && thrown_away > 50);
 }
