@@ -121,6 +121,8 @@ class Namespace:
 class Forwarder:
     """Joins the pair's end to the Web, which listens on loopback alone."""
 
+    listens_on = WEB_IP
+
     def __init__(self, address):
         self.target = address.rsplit(":", 1)
         self.loop = asyncio.new_event_loop()
@@ -131,7 +133,7 @@ class Forwarder:
 
     def _run(self):
         asyncio.set_event_loop(self.loop)
-        server = self.loop.run_until_complete(asyncio.start_server(self._join, WEB_IP, 0))
+        server = self.loop.run_until_complete(asyncio.start_server(self._join, self.listens_on, 0))
         self.port = server.sockets[0].getsockname()[1]
         self.loop.run_forever()
         # Connections that are still open end with the Web.
