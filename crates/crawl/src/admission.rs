@@ -139,14 +139,10 @@ impl Admission {
             host_name: url.host(),
         };
         let verdict = self.ranked(key, self.verdict(scope, url, found));
-        // What nobody discovered goes where its name's hash says.
-        let discoverer = found
-            .discoverer
-            .unwrap_or_else(|| PartitionId::of(host, self.division.partitions()));
         Admitted {
             doc,
             host,
-            owner: self.division.part_of(key, discoverer),
+            owner: self.division.owner_of(key, found.discoverer),
             link: Link {
                 url: url.as_str(),
                 kind: found.kind,
@@ -207,10 +203,17 @@ impl Admission {
                 names.offer(admitted.host, url.host());
             }
             links.targets.push(doc);
-            links.push(page.partition, self.put_off(admitted));
+            self.give(&mut links, page.partition, self.put_off(admitted));
         }
         self.vote(page, &mut links);
         links
+    }
+
+    /// To its owner, unless links to other partitions are thrown away.
+    fn give(&self, links: &mut PageLinks, ours: PartitionId, admitted: Admitted<'_>) {
+        if self.division.lets_through(ours, admitted.owner) {
+            links.push(ours, admitted);
+        }
     }
 
     /// How a link of this kind on `page` is found.
@@ -269,7 +272,7 @@ impl Admission {
         };
         let admitted = self.admit(scope, target, target.doc_id(&self.ids), found);
         links.targets.push(admitted.doc);
-        links.push(page.partition, self.put_off(admitted));
+        self.give(&mut links, page.partition, self.put_off(admitted));
         self.vote(page, &mut links);
         links
     }
@@ -303,7 +306,7 @@ impl Admission {
                 discoverer: Some(ours),
             };
             let admitted = self.admit(scope, &url, url.doc_id(&self.ids), found);
-            links.push(ours, admitted);
+            self.give(&mut links, ours, admitted);
         }
         // No page links to a sitemap that robots.txt names: it counts as a seed.
         links.set_vote(self.vote_of_seeds(sitemaps.len()));

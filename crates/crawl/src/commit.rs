@@ -220,6 +220,7 @@ impl Archivist {
         // Whoever is in the journal by a claim: the claim comes first.
         self.shared.division.make_durable()?;
         let finished = entries.len() as u64;
+        self.shared.division.note_commit(&entries);
         self.before(Step::Journal)?;
         let deliveries = self.journal.commit(entries)?;
         self.before(Step::Payloads)?;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use portolan_graph::{DSets, PartVector, Unit, Unlisted, VectorPartitioner};
 use portolan_model::{FixedSiteHash, PartitionId, Partitioner, UrlKey};
+use portolan_registry::Entry;
 
 use crate::assembly;
 use crate::claims::{self, ClaimFile};
@@ -15,8 +16,12 @@ use crate::directory::{make_dir, replace};
 use crate::error::CrawlError;
 use crate::sealed::{seal, unseal};
 use crate::settings::{
-    MAX_PARTITIONS, PartitionMethod, PartitionSettings, Settings, UnlistedSites,
+    ExchangeMode, MAX_PARTITIONS, PartitionMethod, PartitionSettings, Settings, UnlistedSites,
 };
+pub use traffic::Exchanged;
+use traffic::Traffic;
+
+mod traffic;
 
 /// In the crawl's directory, unless sites are shared out by hash.
 pub(crate) const DIVISION_DIR: &str = "partition";
@@ -41,6 +46,8 @@ enum Source {
 /// The partitioner at work.
 pub(crate) struct Division {
     partitioner: Arc<dyn Partitioner>,
+    mode: ExchangeMode,
+    traffic: Traffic,
     /// Where discoverers keep what they find.
     claiming: Option<Claiming>,
 }
@@ -53,7 +60,7 @@ struct Claiming {
 impl Chosen {
     /// `dir` is the crawl that goes on, if one does: it goes on as it began.
     pub(crate) fn of(settings: &Settings, dir: Option<&PathBuf>) -> Result<Self, CrawlError> {
-        let wanted = &settings.partition;
+        let wanted = &settings.sharing();
         if let Some(dir) = dir {
             must_agree(wanted, remembered(dir)?.as_ref(), dir)?;
         }
@@ -61,14 +68,26 @@ impl Chosen {
         let (source, partitions) = match wanted.method {
             PartitionMethod::Hash => (Source::Hash, assembly::partitions(settings)),
             PartitionMethod::Dset => {
-                let text = kept_or_named(wanted, kept(DSETS_FILE))?;
-                let sets = DSets::read(&text).map_err(|e| wrong("dsets", &e))?;
-                let partitions = assembly::partitions(settings);
+                let partitions = assembly::partitions(settings).max(settings.dset.len() as u16);
+                let (sets, text) = match settings.dset.is_empty() {
+                    true => read_dsets(&kept_or_named(wanted, kept(DSETS_FILE))?)?,
+                    false => {
+                        let text = settings.dsets_text();
+                        (DSets::of(&text).map_err(|e| wrong("dsets", &e))?, text)
+                    }
+                };
                 if dir.is_none() {
                     sets.partitioner(partitions)
                         .map_err(|e| wrong("dsets", &e))?;
                 }
-                let text = std::fs::read_to_string(&text).map_err(|e| wrong("dsets", &e))?;
+                if let Some(kept) = kept(DSETS_FILE).filter(|_| !settings.dset.is_empty())
+                    && std::fs::read_to_string(kept).is_ok_and(|kept| kept != text)
+                {
+                    return Err(CrawlError::Input(
+                        "[[dset]]: blocks are fixed when a crawl begins; put them back as they were, or begin another crawl"
+                            .to_owned(),
+                    ));
+                }
                 (Source::Dsets { sets, text }, partitions)
             }
             PartitionMethod::Vector => {
@@ -106,7 +125,7 @@ impl Chosen {
             }
             _ => {}
         }
-        if matches!(self.source, Source::Hash) {
+        if is_usual(&self.settings) {
             return Ok(());
         }
         make_dir(&dir).map_err(|source| CrawlError::File {
@@ -131,6 +150,19 @@ impl Chosen {
 
     /// `partitions` is how many the registry has, `begun` whether anything is in its logs: then claims may be, too.
     pub(crate) fn open(
+        &self,
+        dir: &Path,
+        partitions: u16,
+        begun: bool,
+    ) -> Result<Division, CrawlError> {
+        let division = self.open_partitioner(dir, partitions, begun)?;
+        Ok(Division {
+            mode: self.settings.mode,
+            ..division
+        })
+    }
+
+    fn open_partitioner(
         &self,
         dir: &Path,
         partitions: u16,
@@ -176,6 +208,8 @@ impl Chosen {
         let partitioner = Arc::new(partitioner.with_claims(claims.into_iter()));
         Ok(Division {
             partitioner: Arc::clone(&partitioner) as Arc<dyn Partitioner>,
+            mode: ExchangeMode::default(),
+            traffic: Traffic::default(),
             claiming: Some(Claiming {
                 partitioner,
                 file: Mutex::new(file),
@@ -222,15 +256,47 @@ impl Division {
     fn of(partitioner: impl Partitioner + 'static) -> Self {
         Self {
             partitioner: Arc::new(partitioner),
+            mode: ExchangeMode::default(),
+            traffic: Traffic::default(),
             claiming: None,
         }
+    }
+
+    /// May a link that `discoverer` found go to the log of `owner`? If not, it is counted as thrown away.
+    pub(crate) fn lets_through(&self, discoverer: PartitionId, owner: PartitionId) -> bool {
+        let through = owner == discoverer || self.mode != ExchangeMode::Firewall;
+        if !through {
+            self.traffic.note_discarded();
+        }
+        through
+    }
+
+    /// Counts what a commit sends from partition to partition.
+    pub(crate) fn note_commit(&self, entries: &[(PartitionId, Entry)]) {
+        self.traffic.note_commit(self.mode, entries);
+    }
+
+    /// What went between partitions in this run.
+    pub(crate) fn exchanged(&self) -> Exchanged {
+        self.traffic.read(self.mode)
     }
 
     pub(crate) fn partitions(&self) -> u16 {
         self.partitioner.parts()
     }
 
-    /// The partition that fetches this URL, and every other of its site.
+    /// The partition that fetches this URL, and every other of its site. `found_by`: whose page names it; `None` for what a
+    /// person named.
+    pub(crate) fn owner_of(&self, url: UrlKey<'_>, found_by: Option<PartitionId>) -> PartitionId {
+        match found_by {
+            Some(discoverer) if self.mode == ExchangeMode::CrossOver => discoverer,
+            Some(discoverer) => self.part_of(url, discoverer),
+            // What nobody discovered goes where its name's hash says.
+            None => self.part_of(url, PartitionId::of(url.host, self.partitions())),
+        }
+    }
+
+    /// The same, whatever the mode.
     pub(crate) fn part_of(&self, url: UrlKey<'_>, discoverer: PartitionId) -> PartitionId {
         self.partitioner.part_of(url, discoverer)
     }
@@ -250,6 +316,25 @@ impl Division {
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
             .append(&claims)
+    }
+}
+
+fn read_dsets(path: &Path) -> Result<(DSets, String), CrawlError> {
+    let sets = DSets::read(path).map_err(|e| wrong("dsets", &e))?;
+    let text = std::fs::read_to_string(path).map_err(|e| wrong("dsets", &e))?;
+    Ok((sets, text))
+}
+
+/// The extensions of the DSets that the crawl in `dir` is divided by, the first of partition 0; empty if it is divided
+/// in another way.
+pub fn dsets(dir: &Path) -> Result<Vec<Vec<String>>, CrawlError> {
+    match std::fs::read_to_string(dir.join(DIVISION_DIR).join(DSETS_FILE)) {
+        Ok(text) => Ok(DSets::lines(&text)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(source) => Err(CrawlError::File {
+            path: dir.join(DIVISION_DIR).join(DSETS_FILE),
+            source,
+        }),
     }
 }
 
@@ -312,7 +397,7 @@ fn fits(settings: &Settings, path: &Path, parts: u16) -> Result<(), CrawlError> 
 /// Looks at each file that the division of the crawl in `dir` is kept in.
 pub(crate) fn check(settings: &Settings, dir: &Path) -> Vec<(PathBuf, Result<(), CrawlError>)> {
     let home = dir.join(DIVISION_DIR);
-    if settings.partition.method == PartitionMethod::Hash {
+    if is_usual(&settings.sharing()) {
         return Vec::new();
     }
     let chosen = Chosen::of(settings, Some(&dir.to_owned()));
@@ -326,7 +411,12 @@ pub(crate) fn check(settings: &Settings, dir: &Path) -> Vec<(PathBuf, Result<(),
     found
 }
 
-/// What the crawl in `dir` began with; `None` is by hash.
+/// By hash, with links exchanged: nothing needs to be remembered of that.
+fn is_usual(settings: &PartitionSettings) -> bool {
+    settings.method == PartitionMethod::Hash && settings.mode == ExchangeMode::Exchange
+}
+
+/// What the crawl in `dir` began with; `None` is by hash, with links exchanged.
 fn remembered(dir: &Path) -> Result<Option<PartitionSettings>, CrawlError> {
     let path = dir.join(DIVISION_DIR).join(REMEMBERED_FILE);
     match std::fs::read(&path) {
@@ -359,6 +449,9 @@ fn must_agree(
     let method = began.map_or(PartitionMethod::Hash, |began| began.method);
     if wanted.method != method {
         return differs("method");
+    }
+    if wanted.mode != began.map_or(ExchangeMode::Exchange, |began| began.mode) {
+        return differs("mode");
     }
     match began {
         Some(began) if method == PartitionMethod::Vector => {

@@ -101,6 +101,7 @@ pub use budget::StoppedBy;
 pub use check::{CheckedKind, Damaged, check, index_fault, surt};
 pub use crawl::{ARCHIVE_DIR, Crawl, Plan, Prepared, REGISTRY_DIR, RunLimits, Seed};
 pub use directory::snapshot;
+pub use division::dsets;
 pub use error::CrawlError;
 pub use fresh::{Fresh, write_fresh};
 pub use keep::{Forecast, HostFreshness, NextFetch, Survey, leave_signals, survey};

@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
+pub use crate::division::Exchanged;
 use crate::modules::ModuleCounts;
 pub use crate::outages::{Waiting, WaitingHost};
 use crate::recovery::Recovered;
@@ -71,6 +72,8 @@ pub struct Report {
     pub reread: u64,
     /// Of this run: links that left before their pages were there as a whole.
     pub early_links: u64,
+    /// Of this run: what partitions told each other.
+    pub exchanged: Exchanged,
     /// Of this run: tables of links (`.tol`) that were asked for and read before their documents, links to be crawled in them, and tables that lied.
     /// The site of such a one is not believed any longer.
     pub tables_asked: u64,
@@ -166,6 +169,7 @@ impl fmt::Display for Report {
                 "  {pages} read again for links that were not looked for before."
             )?;
         }
+        self.tell_exchange(f)?;
         if self.early_links > 0 {
             let links = counted(self.early_links, "link");
             writeln!(f, "  {links} followed while their pages were still coming.")?;
@@ -221,6 +225,36 @@ impl fmt::Display for Report {
 }
 
 impl Report {
+    /// What partitions told each other; said only where they do it in an unusual way.
+    fn tell_exchange(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Exchanged {
+            mode,
+            messages,
+            urls,
+            url_bytes,
+            discarded,
+        } = &self.exchanged;
+        match *mode {
+            "firewall" => writeln!(
+                f,
+                "  Mode firewall: {} to other partitions thrown away. Not complete: other modes follow them.",
+                counted(*discarded, "link")
+            ),
+            "cross-over" => writeln!(
+                f,
+                "  Mode cross-over: each partition fetched for itself what it found, so that pages were fetched several times."
+            ),
+            "server" => writeln!(
+                f,
+                "  Mode server: {} in {} between partitions and their server, {} of URLs.",
+                counted(*urls, "URL"),
+                counted(*messages, "message"),
+                bytes(*url_bytes)
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// Who does not answer, and when to ask again.
     fn tell_outages(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.retried > 0 {

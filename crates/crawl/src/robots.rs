@@ -129,7 +129,7 @@ impl Visitor {
     async fn ask_elsewhere(&mut self, url: &CanonicalUrl) -> Result<Asked, NetError> {
         let shared = &self.shared;
         let key = UrlKey::of(url, &shared.ids);
-        let owner = shared.division.part_of(key, self.partition);
+        let owner = shared.division.owner_of(key, Some(self.partition));
         if let Some(membership) = &shared.membership
             && !membership.holds(owner)
         {

@@ -3,6 +3,7 @@
 
 mod access;
 mod check;
+mod dset;
 mod file;
 mod module;
 mod nearest;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 
 pub use access::{AccessSettings, HostSettings, SecretText};
 pub(crate) use access::{Entrance, is_secret, product_of, split_field};
+pub use dset::DsetSettings;
 pub(crate) use module::is_name;
 pub use module::{ModuleOutput, ModuleSettings};
 
@@ -37,6 +39,9 @@ pub struct Settings {
     pub host: Vec<HostSettings>,
     /// Programs that read documents.
     pub module: Vec<ModuleSettings>,
+    /// Sets of domain extensions, the first for partition 0.
+    #[serde(default)]
+    pub dset: Vec<DsetSettings>,
     pub identity: IdentitySettings,
     pub access: AccessSettings,
     pub limits: LimitSettings,
@@ -199,10 +204,39 @@ pub enum Importance {
 #[serde(deny_unknown_fields)]
 pub struct PartitionSettings {
     pub method: PartitionMethod,
+    #[serde(default)]
+    pub mode: ExchangeMode,
     pub vector: String,
     pub unlisted: UnlistedSites,
     pub max_claims: u32,
     pub dsets: String,
+}
+
+/// What becomes of a link to another partition.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExchangeMode {
+    /// It is sent to the partition that owns it.
+    #[default]
+    Exchange,
+    /// All links go to a seed-server, which owns every registry and says what to fetch.
+    Server,
+    /// It is thrown away.
+    Firewall,
+    /// The partition that found it follows it itself, whoever else does.
+    CrossOver,
+}
+
+impl ExchangeMode {
+    /// As in settings and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exchange => "exchange",
+            Self::Server => "server",
+            Self::Firewall => "firewall",
+            Self::CrossOver => "cross-over",
+        }
+    }
 }
 
 /// How sites are shared out.

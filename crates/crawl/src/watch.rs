@@ -297,6 +297,7 @@ fn report(
         parts_asked: metrics.parts_asked.load(Ordering::Relaxed),
         parts_refreshed: metrics.parts_refreshed.load(Ordering::Relaxed),
         parts_saved_bytes: metrics.parts_saved_bytes.load(Ordering::Relaxed),
+        exchanged: shared.division.exchanged(),
         early_links: metrics.early_links.load(Ordering::Relaxed),
         judged_due: stats.judged_due - shared.judged_before.0,
         judged_out: stats.judged_out - shared.judged_before.1,

@@ -47,6 +47,8 @@ pub(crate) enum Command {
         mut_arg("connections", |arg| arg.hide(true)),
         mut_arg("threads", |arg| arg.hide(true)),
         mut_arg("quiet", |arg| arg.hide(true)),
+        mut_arg("partitions", |arg| arg.hide(true)),
+        mut_arg("mode", |arg| arg.hide(true)),
         mut_arg("seeds", |arg| arg.value_name("URL").required(true).num_args(1).help("The URL")),
         mut_arg("json", |arg| arg.help("Print one JSON object"))
     )]
@@ -59,6 +61,7 @@ pub(crate) enum Command {
     Urls(UrlsArguments),
     Why(WhyArguments),
     Links(LinksArguments),
+    Registry(crate::arguments_sailor::RegistryArguments),
     #[command(subcommand)]
     Warc(WarcCommand),
     Check(CheckArguments),
@@ -172,6 +175,13 @@ pub(crate) struct CrawlArguments {
     /// The same a day
     #[arg(long, value_name = "N", requires = "keep_fresh", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) per_day: Option<u64>,
+    /// Cut the Web into N partitions (setting registry.partitions) [default: four for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) partitions: Option<u16>,
+    /// What becomes of links to other partitions (setting partition.mode). Only to compare with: 'firewall' throws them away,
+    /// and may miss most of the Web; 'cross-over' fetches pages SEVERAL TIMES, at the cost of their servers [default: exchange]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) mode: Option<ModeArgument>,
     /// Requests under way at once, over all hosts [default: by the machine, at most 1024]
     #[arg(long, value_name = "N", value_parser = at_least_one(), allow_negative_numbers = true)]
     pub(crate) connections: Option<usize>,
@@ -228,6 +238,19 @@ pub(crate) enum TolArgument {
     Never,
     Told,
     Probe,
+}
+
+/// What becomes of links to other partitions.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ModeArgument {
+    /// Sent to the partition that owns them
+    Exchange,
+    /// All links go to a server, which says what to fetch
+    Server,
+    /// Thrown away: pages are missed. Only to compare with
+    Firewall,
+    /// Followed by whoever finds them: pages are fetched several times. Only to compare with
+    CrossOver,
 }
 
 /// What a new session's queues are sorted by.

@@ -14,6 +14,7 @@ mod arguments_fleet;
 mod arguments_fleet_commands;
 mod arguments_freshness;
 mod arguments_graph;
+mod arguments_sailor;
 mod arguments_simulate;
 mod commands;
 mod failure;

@@ -24,7 +24,7 @@ use crate::budget::StoppedBy;
 use crate::crawl::{Crawl, Plan};
 use crate::error::CrawlError;
 use crate::report::Report;
-use crate::settings::Settings;
+use crate::settings::{ExchangeMode, Settings};
 
 /// Threads for what waits for servers and the store.
 const AGENT_THREADS: usize = 2;
@@ -261,6 +261,11 @@ fn crawl_plan(
     if settings.partition.method != crate::settings::PartitionMethod::Hash {
         return Err(CrawlError::Input(
             "partition.method: a fleet shares sites out by hash; make it with 'hash'".to_owned(),
+        ));
+    }
+    if settings.partition.mode == ExchangeMode::CrossOver {
+        return Err(CrawlError::Input(
+            "partition.mode: in a fleet, 'cross-over' would have several machines ask one server at once; compare it on one machine, with 'portolan crawl --mode cross-over'".to_owned(),
         ));
     }
     settings.archive.node.clone_from(&identity.node);

@@ -29,6 +29,7 @@ impl Settings {
         self.check_patterns()?;
         self.check_access()?;
         self.check_modules()?;
+        self.check_dsets()?;
         self.check_freshness()?;
         if !self.frontier.order.is_for_crawls() {
             return wrong(

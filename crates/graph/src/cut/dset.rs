@@ -24,6 +24,8 @@ pub struct DSets {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PlacedDSets {
     parts: u16,
+    /// In a crawl, sites of other extensions go to parts from here on, by hash; `None`: each extension as a whole to any part.
+    others_from: Option<u16>,
     part_of: HashMap<String, u16>,
 }
 
@@ -31,10 +33,26 @@ impl DSets {
     /// One set a line: extensions with spaces between, such as `.net .biz`. The first line is part 0.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(GraphError::io(path))?;
+        Self::parse(&text, path)
+    }
+
+    /// The same from the text of such a file.
+    pub fn of(text: &str) -> Result<Self> {
+        Self::parse(text, Path::new("DSets"))
+    }
+
+    /// The extensions of each set, as they are written.
+    pub fn lines(text: &str) -> Vec<Vec<String>> {
+        let lines = text.lines().map(without_comment);
+        let words = |line: &str| words(line).map(str::to_owned).collect();
+        lines.filter(|line| !line.is_empty()).map(words).collect()
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Self> {
         let mut listed = HashMap::new();
         let mut set = 0_usize;
         for (number, line) in text.lines().enumerate() {
-            let line = line.split('#').next().unwrap_or_default().trim();
+            let line = without_comment(line);
             if line.is_empty() {
                 continue;
             }
@@ -42,7 +60,7 @@ impl DSets {
             if set >= MAX_SETS {
                 return Err(wrong(format!("more than {MAX_SETS} sets")));
             }
-            for extension in line.split([' ', ',', '\t']).filter(|word| !word.is_empty()) {
+            for extension in words(line) {
                 let name = extension.trim_start_matches('.').to_ascii_lowercase();
                 if name.is_empty() || name.contains('/') {
                     return Err(wrong(format!("'{extension}' is no domain extension")));
@@ -74,11 +92,14 @@ impl DSets {
             .find(|suffix| self.listed.contains_key(*suffix))
     }
 
-    /// The partitioner of a crawl that knows no graph: a part for each set, other extensions by hash.
+    /// The partitioner of a crawl that knows no graph: a part for each set. Sites of other extensions go by hash to the
+    /// parts that no set has, if there are any.
     pub fn partitioner(&self, parts: u16) -> Result<impl Partitioner + use<>> {
         self.require_room(parts)?;
+        let sets = self.listed.values().max().map_or(0, |most| most + 1);
         Ok(PlacedDSets {
             parts,
+            others_from: (sets > 0 && sets < parts).then_some(sets),
             part_of: self.listed.clone(),
         })
     }
@@ -144,7 +165,11 @@ impl DSets {
                 part_of.insert(name, part);
             }
         }
-        Ok(PlacedDSets { parts, part_of })
+        Ok(PlacedDSets {
+            parts,
+            others_from: None,
+            part_of,
+        })
     }
 
     fn group(&self, host: &str) -> Group {
@@ -175,11 +200,20 @@ impl Partitioner for PlacedDSets {
         let known = std::iter::once(0)
             .chain(starts)
             .find_map(|at| self.part_of.get(&host[at..]));
-        PartitionId(match known {
-            Some(&part) => part,
-            None => by_name(extension_of(host), self.parts),
+        PartitionId(match (known, self.others_from) {
+            (Some(&part), _) => part,
+            (None, Some(from)) => from + jump_hash(url.host.0, self.parts - from),
+            (None, None) => by_name(extension_of(host), self.parts),
         })
     }
+}
+
+fn without_comment(line: &str) -> &str {
+    line.split('#').next().unwrap_or_default().trim()
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split([' ', ',', '\t']).filter(|word| !word.is_empty())
 }
 
 /// An extension that no set lists goes the same way in every crawl.

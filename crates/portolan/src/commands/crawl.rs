@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use portolan_crawl::report::{counted, thousands};
 use portolan_crawl::scope::ScopeKind;
-use portolan_crawl::settings::TolUse;
+use portolan_crawl::settings::{ExchangeMode, TolUse};
 use portolan_crawl::{
     Crawl, Extensions, Outside, Plan, Report, Retry, RunLimits, Seed, Settings, StoppedBy,
 };
@@ -17,7 +17,7 @@ use portolan_model::url::Scheme;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 
-use crate::arguments::{CrawlArguments, ScopeArgument, TolArgument};
+use crate::arguments::{CrawlArguments, ModeArgument, ScopeArgument, TolArgument};
 use crate::failure::{EXIT_WAITING, Failure};
 use crate::log;
 use crate::output::{say, sayln};
@@ -303,6 +303,17 @@ fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
     }
     if let Some(wait) = arguments.wait {
         settings.outages.wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    }
+    if let Some(mode) = arguments.mode {
+        settings.partition.mode = match mode {
+            ModeArgument::Exchange => ExchangeMode::Exchange,
+            ModeArgument::Server => ExchangeMode::Server,
+            ModeArgument::Firewall => ExchangeMode::Firewall,
+            ModeArgument::CrossOver => ExchangeMode::CrossOver,
+        };
+    }
+    if let Some(partitions) = arguments.partitions {
+        settings.registry.partitions = partitions;
     }
     if let Some(connections) = arguments.connections {
         settings.limits.connections = connections;

@@ -144,6 +144,14 @@ impl Entry {
         }
     }
 
+    /// The links for other partitions, until a commit makes entries of them.
+    pub fn forwards(&self) -> &[(PartitionId, LinkBatch)] {
+        match self {
+            Entry::Visit { forwards, .. } | Entry::Host { forwards, .. } => forwards,
+            _ => &[],
+        }
+    }
+
     /// Takes out the links that are for other partitions.
     pub(crate) fn take_forwards(&mut self) -> Vec<(PartitionId, LinkBatch)> {
         match self {
