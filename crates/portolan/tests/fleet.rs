@@ -9,7 +9,7 @@ use portolan_fleet::{Fleet, FleetStatus, NewFleet, Servers};
 use portolan_simweb::{Fault, TruthQuery, WebSpec, WitnessReport};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
@@ -47,6 +47,11 @@ fn spec() -> WebSpec {
 impl World {
     /// `None` where there is no nats-server; with CI set, that is a failure.
     fn new(spec: WebSpec, ip_delay_ms: u64) -> Option<Self> {
+        Self::with(spec, ip_delay_ms, "")
+    }
+
+    /// With more settings of `[fleet]`.
+    fn with(spec: WebSpec, ip_delay_ms: u64, more: &str) -> Option<Self> {
         if nats_server().is_none() {
             println!("not run: no nats-server");
             assert!(std::env::var_os("CI").is_none(), "there is no nats-server");
@@ -64,7 +69,7 @@ impl World {
             "[scope]\nscope = \"any\"\n[politeness]\ndelay_ms = {delay_ms}\nip_delay_ms = {ip_delay_ms}\nresponse_time_factor = 0.0\nbackoff_ms = 50\nbackoff_max_ms = 200\n\
              [outages]\nwait_ms = 3000\n[dns]\nresolve = [\"{}\"]\n[limits]\nthreads = 2\nconnections = 16\n\
              [archive]\ncommit_ms = 20\nfile_bytes = 400000\n[registry]\ncheckpoint_log_mb = 1\nmemory_mb = 64\n\
-             [identity]\ncontact = \"https://example.org/crawler\"\n[fleet]\nship_ms = {SHIP_MS}\n",
+             [identity]\ncontact = \"https://example.org/crawler\"\n[fleet]\nship_ms = {SHIP_MS}\n{more}\n",
             site.resolve()
         );
         let new = NewFleet {
@@ -98,6 +103,13 @@ impl World {
     }
 
     fn start(&self, node: &str) -> Node {
+        Node {
+            child: harness::start(&mut self.command(node)),
+            begun: Instant::now(),
+        }
+    }
+
+    fn command(&self, node: &str) -> Command {
         let mut command = portolan();
         command
             .args(["node", NAME, "--json", "-v"])
@@ -105,10 +117,7 @@ impl World {
             .args(["--node", node])
             .arg("--dir")
             .arg(self.dir(node));
-        Node {
-            child: harness::start(&mut command),
-            begun: Instant::now(),
-        }
+        command
     }
 
     fn status(&self) -> FleetStatus {
@@ -315,4 +324,66 @@ fn a_node_that_slept_past_its_lease_joins_anew() {
     assert!(ran.err.contains("joins anew"), "{}", ran.err);
     other.ends_with_the_crawl();
     at_most_unshipped(&world.judge(), 1);
+}
+
+#[test]
+fn a_second_process_on_a_directory_does_not_disturb_the_first() {
+    let Some(world) = World::new(spec().with_hosts(8), 0) else {
+        return;
+    };
+    let node = world.start("a");
+    world.wait_for_requests(40);
+    let second = harness::run(&mut world.command("a"));
+    assert_eq!(second.code, Some(2), "{}", second.err);
+    assert!(second.err.contains("is in use by a node"), "{}", second.err);
+    let ran = node.finish().succeeded();
+    assert!(!ran.err.contains("joins anew"), "{}", ran.err);
+    let report = world.judge();
+    assert_eq!(report.repeats, 0, "{report}");
+}
+
+/// While the store takes nothing, pages gather on the node's disk up to a bound; then nothing is fetched, and the status
+/// says so.
+#[test]
+fn fetching_stops_at_a_bound_of_disk() {
+    const BOUND: u64 = 1 << 20;
+    let Some(world) = World::with(spec().with_pages_per_host(120), 0, "max_unshipped_mb = 1")
+    else {
+        return;
+    };
+    let node = world.start("a");
+    world.wait_for_requests(50);
+    let (store, away) = (world.site.path("store"), world.site.path("away"));
+    let archived = || {
+        let files = std::fs::read_dir(world.dir("a").join("crawl/archive")).expect("an archive");
+        let length = |file: std::io::Result<std::fs::DirEntry>| {
+            let found = file.and_then(|file| file.metadata());
+            found.map_or(0, |found| found.len())
+        };
+        files.map(length).sum::<u64>()
+    };
+    std::fs::rename(&store, &away).expect("its store");
+    // No object can be put below a file.
+    std::fs::write(&store, "").expect("a file in its place");
+    let before = archived();
+    let mut said = String::new();
+    let full = wait_until(PATIENCE, || {
+        let status = world.status();
+        let reported = status.nodes["a"].reported.as_ref();
+        said = reported.map_or_else(String::new, |told| told.status.trouble.clone());
+        said.contains("is not shipped")
+    });
+    assert!(full && said.contains("the store"), "{said}");
+    std::thread::sleep(Duration::from_millis(300));
+    let requests = world.requests();
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(world.requests(), requests);
+    let grown = archived() - before;
+    // What was under way is archived, too.
+    assert!((BOUND / 4..3 * BOUND).contains(&grown), "{grown} bytes");
+    std::fs::remove_file(&store).expect("it can go");
+    std::fs::rename(&away, &store).expect("its store is back");
+    node.ends_with_the_crawl();
+    let report = world.judge();
+    assert_eq!(report.repeats, 0, "{report}");
 }

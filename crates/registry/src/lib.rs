@@ -79,8 +79,8 @@ pub use checkpoint::{CheckpointFile, CheckpointFiles, checkpoint_files, lay_mani
 pub use error::{RegistryError, Result};
 pub use hosts::{HostCounts, HostState};
 pub use log::{
-    Arrival, Ask, Chunk, Delivery, Entry, Exchanged, Exporter, Forward, Forwarded, Heard, Inbox,
-    Journal, Origin, Received, Renewed, Settler, Was,
+    Arrival, Ask, Behind, Chunk, Delivery, Entry, Exchanged, Exporter, Forward, Forwarded, Heard,
+    Inbox, Journal, Origin, Received, Renewed, Settler, Was,
 };
 pub use partition::{Backlog, Due, Partition, Rest, Turn};
 pub use record::UrlState;

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::agent::Agent;
 use super::hearing;
-use super::shipper::publish;
+use super::sending::publish;
 use crate::commit::ToArchivist;
 use crate::error::CrawlError;
 

@@ -10,7 +10,7 @@ use portolan_fleet::{
 };
 use portolan_model::{CanonicalUrl, Canonicalizer, PartitionId};
 use portolan_registry::{Chunk, Settler};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -48,7 +48,25 @@ pub(super) struct Agent {
     pub(super) shipped_bytes: AtomicU64,
     pub(super) links: (AtomicU64, AtomicU64),
     pub(super) held: Mutex<BTreeMap<PartitionId, Holding>>,
-    pub(super) trouble: Mutex<String>,
+    pub(super) trouble: Mutex<BTreeMap<Matter, String>>,
+    /// Too much waits to be shipped to hear more.
+    pub(super) deaf: watch::Sender<bool>,
+}
+
+/// What may be in trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Matter {
+    ShipLog,
+    Links,
+}
+
+impl Matter {
+    fn words(self) -> &'static str {
+        match self {
+            Self::ShipLog => "the ship log does not answer",
+            Self::Links => "links do not leave",
+        }
+    }
 }
 
 /// A partition of this node, as its agent knows it.
@@ -133,8 +151,24 @@ impl Agent {
         self.links.1.fetch_add(forwards as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn set_trouble(&self, trouble: String) {
-        *locked(&self.trouble) = trouble;
+    /// It is told until it is cleared.
+    pub(super) fn set_trouble(&self, matter: Matter, why: String) {
+        locked(&self.trouble).insert(matter, why);
+    }
+
+    pub(super) fn clear_trouble(&self, matter: Matter) {
+        locked(&self.trouble).remove(&matter);
+    }
+
+    pub(super) fn set_deaf(&self, deaf: bool) {
+        self.deaf
+            .send_if_modified(|now| std::mem::replace(now, deaf) != deaf);
+    }
+
+    /// Waits until links may be heard.
+    pub(super) async fn may_hear(&self) {
+        // The sender is this agent's.
+        let _ = self.deaf.subscribe().wait_for(|deaf| !deaf).await;
     }
 
     /// Do the workers wait for something to do?
@@ -202,14 +236,16 @@ impl Agent {
     }
 
     fn trouble_now(&self) -> String {
-        let still = self.membership.why_still();
-        let trouble = std::mem::take(&mut *locked(&self.trouble));
-        let store = self.fleet.blobs().trouble();
-        match (still, store) {
-            (_, Some(store)) => store,
-            ("", None) => trouble,
-            (still, None) => still.to_owned(),
-        }
+        let mut words = vec![self.membership.why_still().to_owned()];
+        words.extend(self.fleet.blobs().trouble());
+        let matters = locked(&self.trouble);
+        words.extend(
+            matters
+                .iter()
+                .map(|(matter, why)| format!("{}: {why}", matter.words())),
+        );
+        words.retain(|words| !words.is_empty());
+        words.join("; ")
     }
 
     /// The fleet's budget of pages is shared out in small parts.
@@ -336,10 +372,13 @@ impl Agent {
         locked(&self.held).remove(&partition);
         loop {
             match self.node.released(partition, epoch, seq).await {
-                Ok(_) => break,
+                Ok(_) => {
+                    self.clear_trouble(Matter::ShipLog);
+                    break;
+                }
                 Err(ShipError::Fenced(why)) => return Err(CrawlError::Fenced(why)),
                 Err(ShipError::Unavailable(why)) => {
-                    self.set_trouble(format!("the ship log does not answer: {why}"));
+                    self.set_trouble(Matter::ShipLog, why);
                     tokio::time::sleep(TRY_AGAIN).await;
                 }
             }

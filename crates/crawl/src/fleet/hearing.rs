@@ -44,6 +44,7 @@ async fn listen(agent: &Agent, partition: PartitionId, mut cursor: u64) -> Resul
             }
         };
         loop {
+            agent.may_hear().await;
             let (read_to, forwards) = read(&mut inbox, partition).await?;
             let (heard, answer) = oneshot::channel();
             agent.note_heard(forwards.len());

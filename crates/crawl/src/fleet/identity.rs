@@ -1,15 +1,18 @@
 //! What a node's directory remembers of the fleet: which node it is, and which of its lives.
 
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use portolan_fleet::{Definition, Incarnation};
 use serde::{Deserialize, Serialize};
 
-use crate::directory::{make_dir, replace};
+use crate::directory::{make_dir, no_links, replace};
 use crate::error::CrawlError;
 use crate::sealed::{seal, unseal};
 
 const FILE: &str = "node";
+/// Held by the process whose directory it is.
+const LOCK: &str = "lock";
 /// The crawl's directory in the node's.
 const CRAWL_DIR: &str = "crawl";
 
@@ -32,11 +35,32 @@ impl Identity {
         Incarnation::from_str_radix(&self.incarnation, 16).unwrap_or_default()
     }
 
-    /// The node of this directory; a new one if it has none, or one that never joined.
-    pub(super) fn open(dir: &Path, node: &str, fleet: &Definition) -> Result<Self, CrawlError> {
+    /// Makes the directory, and keeps other processes out of it until the file is closed. To be done before the fleet is
+    /// joined: a second process on a directory would take the first one's lease.
+    pub(super) fn lock(dir: &Path) -> Result<File, CrawlError> {
         make_dir(dir).map_err(|e| {
             CrawlError::Input(format!("--dir {}: {e}; name another one", dir.display()))
         })?;
+        let path = dir.join(LOCK);
+        let at = |source| CrawlError::File {
+            path: path.clone(),
+            source,
+        };
+        let mut options = no_links();
+        let file = options.write(true).create(true).truncate(false).open(&path);
+        let file = file.map_err(at)?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(CrawlError::Input(format!(
+                "--dir {} is in use by a node that runs; end that one first, or name another directory",
+                dir.display()
+            ))),
+            Err(TryLockError::Error(source)) => Err(at(source)),
+        }
+    }
+
+    /// The node of this directory; a new one if it has none, or one that never joined.
+    pub(super) fn open(dir: &Path, node: &str, fleet: &Definition) -> Result<Self, CrawlError> {
         match Self::read(dir)? {
             None => {
                 let has_crawl = Self::crawl_dir(dir).exists();

@@ -160,9 +160,9 @@ impl Membership {
     /// Why nothing is asked although hosts may be due; empty if it is.
     pub(super) fn why_still(&self) -> &'static str {
         if self.crowded.load(Ordering::Relaxed) {
-            "too much is not shipped yet"
+            "nothing is fetched, because too much is not shipped yet"
         } else if !self.lease.may_ask() {
-            "it has no lease"
+            "nothing is fetched without a lease"
         } else {
             ""
         }

@@ -1,6 +1,6 @@
 //! A node: one machine's part of a crawl that many machines share. The crawl on this machine is a crawl as any other,
 //! whose registry holds some of the partitions. An **agent** beside it joins it to the fleet: it ships what was done
-//! (`shipper`, `warcs`), hears links from other nodes (`hearing`), takes partitions in and lets them go (`adoption`,
+//! (`shipper`, `warcs`), sends what links follow from it (`sending`), hears links from other nodes (`hearing`), takes partitions in and lets them go (`adoption`,
 //! `agent`), and reports. What was not shipped has never happened: nothing of it leaves the node, and another node
 //! would do it again.
 //!
@@ -15,6 +15,7 @@ mod log_index;
 mod membership;
 mod node;
 mod roots;
+mod sending;
 mod shipper;
 mod warcs;
 

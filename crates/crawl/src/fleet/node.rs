@@ -18,6 +18,7 @@ use super::identity::Identity;
 use super::log_index::LogIndex;
 use super::membership::{Membership, Part, Phase};
 use super::roots;
+use super::sending::{self, Room};
 use super::shipper::Shipper;
 use super::warcs::Warcs;
 use crate::budget::StoppedBy;
@@ -92,6 +93,7 @@ async fn live(
     let fleet = Fleet::open(&plan.servers, &plan.fleet)
         .await
         .map_err(input)?;
+    let _lock = Identity::lock(&plan.dir)?;
     let mut identity = Identity::open(&plan.dir, &plan.node, fleet.definition())?;
     loop {
         match life(plan, &fleet, &mut identity, quit.clone(), &mut tell).await {
@@ -160,6 +162,7 @@ async fn life(
         links: Default::default(),
         held: Mutex::new(BTreeMap::new()),
         trouble: Mutex::default(),
+        deaf: watch::Sender::new(false),
     });
     for partition in held {
         let (epoch, cursor) = log.last_of(partition);
@@ -169,10 +172,19 @@ async fn life(
     let archive = &crawl.shared.settings.archive;
     let prefix = file_prefix(&archive.prefix, &archive.node);
     let shipped_to = last.and_then(|commit| commit.archive_end.clone());
+    let warcs = Warcs::new(&Identity::crawl_dir(&plan.dir), prefix, shipped_to);
+    let sending = in_fleet.exporter.of_shipped();
+    let room = Room {
+        warcs: warcs.clone(),
+        not_shipped: in_fleet.exporter.behind(),
+        not_sent: sending.behind(),
+    };
+    let (progress, shipped) = watch::channel(0);
     let shipper = Shipper {
         agent: Arc::clone(&agent),
         exporter: in_fleet.exporter,
-        warcs: Warcs::new(&Identity::crawl_dir(&plan.dir), prefix, shipped_to),
+        warcs,
+        progress,
         shipped: last.map_or(0, |commit| commit.last_frame),
         pages: last.map_or(0, |commit| commit.pages),
     };
@@ -186,7 +198,9 @@ async fn life(
     tasks.spawn(roots::exchange(Arc::clone(&agent), ends.roots));
     tasks.spawn(obey(Arc::clone(&agent), gate, orders));
     tasks.spawn(heed(Arc::clone(&agent), quit));
-    let shipping = tokio::spawn(ship(Arc::clone(&agent), shipper));
+    tasks.spawn(look_after(Arc::clone(&agent), room));
+    let sending = sending::send(Arc::clone(&agent), sending, shipped);
+    let shipping = tokio::spawn(ship(Arc::clone(&agent), shipper, sending));
     let report = blocking(move || crawl.join()).await;
     let warcs = shipping.await.ok().flatten();
     tasks.shutdown().await;
@@ -306,10 +320,20 @@ async fn heed(agent: Arc<Agent>, mut quit: watch::Receiver<Quit>) {
     }
 }
 
-/// `None` if not everything was shipped.
-async fn ship(agent: Arc<Agent>, shipper: Shipper) -> Option<Warcs> {
-    match shipper.run().await {
-        Ok(warcs) => {
+async fn look_after(agent: Arc<Agent>, room: Room) {
+    if let Err(error) = room.watch(Arc::clone(&agent)).await {
+        agent.end(error);
+    }
+}
+
+/// `None` if not everything was shipped and sent.
+async fn ship(
+    agent: Arc<Agent>,
+    shipper: Shipper,
+    sending: impl Future<Output = Result<(), CrawlError>>,
+) -> Option<Warcs> {
+    match tokio::try_join!(shipper.run(), sending) {
+        Ok((warcs, ())) => {
             agent.membership.set_phase(Phase::Shipped);
             Some(warcs)
         }

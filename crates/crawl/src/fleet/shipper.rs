@@ -1,30 +1,28 @@
 //! Ships what the archivist has committed, and only then tells it: WARC bytes and the journal's chunk into the store, a
-//! commit record into the ship log; then forwards leave, and once they are acknowledged the chunk is settled.
+//! commit record into the ship log. What has been shipped may be sent (`sending`).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::try_join_all;
-use portolan_fleet::{Commit, Forward, PublishError, ShipError, ShipRecord};
-use portolan_model::PartitionId;
-use portolan_registry::{Chunk, Entry, Exporter, Forwarded};
+use portolan_fleet::{Commit, ShipError, ShipRecord};
+use portolan_registry::{Chunk, Entry, Exporter};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::agent::Agent;
+use super::agent::{Agent, Matter};
 use super::membership::Phase;
 use super::warcs::Warcs;
 use crate::error::CrawlError;
 
 /// A chunk of the journal is about this long, or one commit.
-const CHUNK_BYTES: usize = 8 << 20;
+pub(super) const CHUNK_BYTES: usize = 8 << 20;
 /// How often it is looked whether there is something to ship.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Who has nothing else to do ships after this time, so that others hear of links soon.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
-/// After NATS did not answer.
+/// After the ship log did not answer.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
 pub(super) struct Shipper {
@@ -35,6 +33,8 @@ pub(super) struct Shipper {
     pub(super) shipped: u64,
     /// Pages that this incarnation has settled.
     pub(super) pages: u64,
+    /// Tells the sender that there is something. Goes with the shipper.
+    pub(super) progress: watch::Sender<u64>,
 }
 
 impl Shipper {
@@ -52,7 +52,6 @@ impl Shipper {
                 }
                 last = Instant::now();
             }
-            self.look_at_room()?;
             if closed {
                 return Ok(self.warcs);
             }
@@ -69,12 +68,7 @@ impl Shipper {
             agent.settler.note_shipped(last_frame);
             self.shipped = last_frame;
         }
-        // A chunk that was shipped before the node began may not have been heard.
-        publish(&agent, chunk.forwards(|_| Some(0))?).await?;
-        for (&partition, &(_, to)) in &chunk.entries {
-            agent.settler.settle(partition, to);
-        }
-        agent.acknowledged.store(last_frame, Ordering::Release);
+        self.progress.send_replace(last_frame);
         for (&partition, &cursor) in &chunk.cursors {
             if let Err(error) = agent.fleet.purge(partition, cursor).await {
                 tracing::debug!(partition = partition.0, %error, "an inbox is not purged");
@@ -121,26 +115,17 @@ impl Shipper {
     async fn tell(&self, record: ShipRecord) -> Result<(), CrawlError> {
         loop {
             match self.agent.node.ship(record.clone()).await {
-                Ok(_) => return Ok(()),
+                Ok(_) => {
+                    self.agent.clear_trouble(Matter::ShipLog);
+                    return Ok(());
+                }
                 Err(ShipError::Fenced(why)) => return Err(CrawlError::Fenced(why)),
                 Err(ShipError::Unavailable(why)) => {
-                    self.agent
-                        .set_trouble(format!("the ship log does not answer: {why}"));
+                    self.agent.set_trouble(Matter::ShipLog, why);
                     tokio::time::sleep(TRY_AGAIN).await;
                 }
             }
         }
-    }
-
-    /// Nothing is fetched while more than a bound is on this disk alone.
-    fn look_at_room(&self) -> Result<(), CrawlError> {
-        let unshipped = self.warcs.unshipped_bytes()?;
-        self.agent
-            .unshipped_bytes
-            .store(unshipped, Ordering::Relaxed);
-        let bound = self.agent.shared.settings.fleet.max_unshipped_mb << 20;
-        self.agent.membership.set_crowded(unshipped > bound);
-        Ok(())
     }
 }
 
@@ -155,36 +140,4 @@ fn pages_in(chunk: &Chunk) -> Result<u64, CrawlError> {
         }
     }
     Ok(pages)
-}
-
-/// Sends forwards to their destinations, and waits until all of them are acknowledged.
-pub(super) async fn publish(agent: &Agent, forwards: Vec<Forwarded>) -> Result<(), CrawlError> {
-    let mut by_destination: BTreeMap<PartitionId, Vec<Forward>> = BTreeMap::new();
-    agent.note_sent(forwards.len());
-    for forwarded in forwards {
-        let mut body = Vec::with_capacity(forwarded.links.bytes() + 32);
-        forwarded.encode_links(&mut body);
-        let origin = forwarded.origin;
-        by_destination
-            .entry(forwarded.to)
-            .or_default()
-            .push(Forward {
-                source: origin.source,
-                number: origin.number,
-                predecessor: origin.predecessor,
-                body: body.into(),
-            });
-    }
-    let sent = by_destination.into_iter().map(async |(to, forwards)| {
-        loop {
-            match agent.node.publish(to, forwards.clone()).await {
-                Ok(()) => return Ok::<_, CrawlError>(()),
-                Err(PublishError::Unavailable(why)) => {
-                    agent.set_trouble(format!("links do not leave: {why}"));
-                    tokio::time::sleep(TRY_AGAIN).await;
-                }
-            }
-        }
-    });
-    try_join_all(sent).await.map(|_| ())
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use portolan_archive::numbered_warcs;
@@ -14,13 +15,14 @@ use crate::error::CrawlError;
 /// No object of a WARC file is larger.
 const CHUNK_BYTES: u64 = 32 << 20;
 
+/// The WARC files of a node, and how far they are shipped. Clones know the same.
+#[derive(Clone)]
 pub(super) struct Warcs {
     dir: PathBuf,
     /// What this node's files begin with.
     prefix: String,
     /// The file that was shipped last, and how far. All before it are shipped whole.
-    shipped: Option<(String, u64)>,
-    pub(super) shipped_bytes: u64,
+    shipped: Arc<Mutex<Option<(String, u64)>>>,
 }
 
 impl Warcs {
@@ -28,14 +30,13 @@ impl Warcs {
         Self {
             dir: dir.to_owned(),
             prefix,
-            shipped,
-            shipped_bytes: 0,
+            shipped: Arc::new(Mutex::new(shipped)),
         }
     }
 
     /// Puts what is there up to `end`, a file's number and a place in it, into the store.
     pub(super) async fn ship(
-        &mut self,
+        &self,
         blobs: &Blobs,
         end: (u32, u64),
     ) -> Result<Vec<WarcChunk>, CrawlError> {
@@ -68,8 +69,8 @@ impl Warcs {
                     key,
                 });
                 offset += bytes;
-                self.shipped_bytes += bytes;
-                self.shipped = Some((name.clone(), offset));
+                *self.shipped.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some((name.clone(), offset));
             }
         }
         Ok(chunks)
@@ -77,7 +78,8 @@ impl Warcs {
 
     /// Where the shipped bytes end.
     pub(super) fn end(&self) -> Option<(String, u64)> {
-        self.shipped.clone()
+        let shipped = self.shipped.lock().unwrap_or_else(PoisonError::into_inner);
+        shipped.clone()
     }
 
     /// Bytes that are on this node's disk only.
@@ -94,7 +96,7 @@ impl Warcs {
     /// The files that are not shipped whole: number, name, and how far they are.
     fn unshipped(&self) -> Result<Vec<(u32, String, u64)>, CrawlError> {
         let all = numbered_warcs(&self.dir, &self.prefix)?;
-        let (name, offset) = self.shipped.clone().unwrap_or_default();
+        let (name, offset) = self.end().unwrap_or_default();
         let last = all.iter().position(|(_, known)| *known == name);
         let left = all.into_iter().skip(last.unwrap_or(0));
         let from = |known: &str| if known == name { offset } else { 0 };

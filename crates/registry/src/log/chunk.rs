@@ -207,6 +207,11 @@ fn frame_at(bytes: &[u8], offset: usize) -> Option<(Head, Range<usize>)> {
     Some((read_head(head, payload)?, start..start + length))
 }
 
+/// Is the first frame whole?
+pub(super) fn holds_a_frame(bytes: &[u8]) -> bool {
+    frame_at(bytes, 0).is_some()
+}
+
 /// The numbers of the first frames in `bytes` are skipped up to and with `last`; how many bytes these take.
 pub(super) fn bytes_up_to(bytes: &[u8], last: u64) -> usize {
     let mut offset = 0;

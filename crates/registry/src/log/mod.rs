@@ -18,7 +18,7 @@ mod visit_codec;
 pub use chunk::{Chunk, Forwarded};
 pub use entry::{Entry, Forward, Renewed, Was};
 pub use journal::{Delivery, Journal};
-pub use outgoing::{Exporter, Settler};
+pub use outgoing::{Behind, Exporter, Settler};
 pub use sent::Exchanged;
 pub use stream::{Arrival, Ask, Heard, Inbox, Origin, Received};
 

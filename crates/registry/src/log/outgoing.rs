@@ -2,7 +2,7 @@
 //! how far each partition is settled, that is, shipped with all its forwards acknowledged.
 
 use crate::error::{At, Result};
-use crate::log::chunk::{Chunk, bytes_up_to};
+use crate::log::chunk::{Chunk, bytes_up_to, holds_a_frame};
 use crate::log::journal::Durable;
 use crate::log::segment::{list_segments, segment_path};
 use portolan_model::PartitionId;
@@ -31,6 +31,10 @@ struct Committed {
     /// The number of the first frame of the segment that it is in, and that segment's length.
     segment: u64,
     bytes: u64,
+    /// Bytes of the segments from the one on that was last when the registry was opened.
+    grown: u64,
+    /// That segment.
+    first_segment: u64,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -47,10 +51,20 @@ impl Outgoing {
     }
 
     pub(super) fn note_commit(&self, frame: u64, segment: u64, bytes: u64) {
-        *locked(&self.committed) = Committed {
+        let mut committed = locked(&self.committed);
+        let before = match committed.segment == segment {
+            true => committed.bytes,
+            false => 0,
+        };
+        *committed = Committed {
             frame,
             segment,
             bytes,
+            grown: committed.grown + bytes.saturating_sub(before),
+            first_segment: match committed.grown {
+                0 => segment,
+                _ => committed.first_segment,
+            },
         };
     }
 
@@ -120,11 +134,14 @@ impl Settler {
     }
 }
 
-/// Reads the journal in chunks, from its first segment on, up to what is committed.
+/// Reads the journal in chunks, from its first segment on, up to what is committed or to what is shipped.
 #[derive(Debug)]
 pub struct Exporter {
     dir: PathBuf,
     outgoing: Arc<Outgoing>,
+    only_shipped: bool,
+    /// Bytes that were read of the segments that count as grown.
+    read: Arc<AtomicU64>,
     /// The segment that is read, by its first frame, and how far.
     place: Option<(u64, File, u64)>,
     /// The next frame.
@@ -136,8 +153,26 @@ impl Exporter {
         Self {
             dir,
             outgoing,
+            only_shipped: false,
+            read: Arc::default(),
             place: None,
             next: 0,
+        }
+    }
+
+    /// Another one, which reads what has been shipped and nothing else, from the journal's first segment on.
+    pub fn of_shipped(&self) -> Self {
+        Self {
+            only_shipped: true,
+            ..Self::new(self.dir.clone(), Arc::clone(&self.outgoing))
+        }
+    }
+
+    /// Tells, while this one is at work elsewhere, how far it is behind.
+    pub fn behind(&self) -> Behind {
+        Behind {
+            outgoing: Arc::clone(&self.outgoing),
+            read: Arc::clone(&self.read),
         }
     }
 
@@ -172,18 +207,25 @@ impl Exporter {
                 let mut read = vec![0; wanted as usize];
                 file.read_exact_at(&mut read, *offset).at(&path)?;
                 let before = bytes_up_to(&read, self.outgoing.shipped());
+                let is_all = wanted == end - *offset;
                 let whole = match before {
+                    // The first frame may be longer than what was read of it.
+                    0 if self.only_shipped && (is_all || holds_a_frame(&read)) => return Ok(None),
+                    0 if self.only_shipped => None,
                     0 => Chunk::whole_commits(&read),
                     _ => Chunk::whole_commits(&read[..before]),
                 };
                 if let Some(whole) = whole {
                     read.truncate(whole);
                     *offset += whole as u64;
+                    if *first >= committed.first_segment {
+                        self.read.fetch_add(whole as u64, Ordering::Relaxed);
+                    }
                     let chunk = Chunk::read(read, &path)?;
                     self.next = chunk.frames.1 + 1;
                     return Ok(Some(chunk));
                 }
-                if wanted == end - *offset {
+                if is_all {
                     // What is damaged is told by name.
                     Chunk::read(read, &path)?;
                     return Ok(None);
@@ -214,5 +256,21 @@ impl Exporter {
         self.place = Some((first, file, 0));
         self.next = self.next.max(first);
         Ok(true)
+    }
+}
+
+/// How far an exporter is behind. Cheap to ask.
+#[derive(Clone, Debug)]
+pub struct Behind {
+    outgoing: Arc<Outgoing>,
+    read: Arc<AtomicU64>,
+}
+
+impl Behind {
+    /// Bytes of the journal that are committed and that the exporter has not read. What the journal held when it was opened
+    /// counts from its last segment on.
+    pub fn bytes(&self) -> u64 {
+        let grown = locked(&self.outgoing.committed).grown;
+        grown.saturating_sub(self.read.load(Ordering::Relaxed))
     }
 }

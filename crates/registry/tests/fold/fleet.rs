@@ -9,8 +9,8 @@ use portolan_model::{
     Visit,
 };
 use portolan_registry::{
-    Chunk, Entry, Forwarded, InFleet, Journal, Opened, Partition, Registry, RegistrySettings,
-    Snapshot, UrlFilter, UrlState, checkpoint_files, lay_manifest,
+    Chunk, Entry, Exporter, Forwarded, InFleet, Journal, Opened, Partition, Registry,
+    RegistrySettings, Snapshot, UrlFilter, UrlState, checkpoint_files, lay_manifest,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -217,6 +217,8 @@ struct Node {
     dir: TempDir,
     journal: Journal,
     in_fleet: InFleet,
+    /// Reads what is shipped, some time after it was.
+    sender: Exporter,
     held: BTreeMap<PartitionId, Partition>,
     /// How far it has read the links for each partition that it holds.
     read: BTreeMap<PartitionId, u64>,
@@ -234,11 +236,13 @@ impl Node {
             in_fleet,
             ..
         } = Registry::open(dir.path(), &settings(Some(shipped)), now_ms).unwrap();
+        let in_fleet = in_fleet.unwrap();
         Self {
             number,
             dir,
             journal,
-            in_fleet: in_fleet.unwrap(),
+            sender: in_fleet.exporter.of_shipped(),
+            in_fleet,
             held: partitions.into_iter().map(|p| (p.id(), p)).collect(),
             read: BTreeMap::new(),
         }
@@ -301,8 +305,8 @@ impl Node {
         }
     }
 
-    /// Ships what it has committed. `dies`: before the links that leave by it have left.
-    fn ship(&mut self, outside: &mut Outside, random: &mut Random, dies: bool) {
+    /// Ships what it has committed. `dies`: after the first chunk.
+    fn ship(&mut self, outside: &mut Outside, dies: bool) {
         while let Some(chunk) = self.in_fleet.exporter.next(CHUNK_BYTES).unwrap() {
             if chunk.frames.1 > outside.shipped_by(self.number) {
                 outside.ship(self.number, &chunk);
@@ -311,6 +315,14 @@ impl Node {
                     return;
                 }
             }
+        }
+        assert_eq!(self.in_fleet.exporter.behind().bytes(), 0);
+    }
+
+    /// The links that it has shipped leave.
+    fn send(&mut self, outside: &mut Outside, random: &mut Random) {
+        while let Some(chunk) = self.sender.next(CHUNK_BYTES).unwrap() {
+            assert!(chunk.frames.1 <= outside.shipped_by(self.number));
             outside.publish(chunk.forwards(|_| Some(0)).unwrap(), random);
             for (&id, &(_, to)) in &chunk.entries {
                 self.in_fleet.settler.settle(id, to);
@@ -436,7 +448,10 @@ impl Fleet {
                 node.hear(&self.outside, &mut self.random);
             }
             if self.random.one_in(4) {
-                node.ship(&mut self.outside, &mut self.random, false);
+                node.ship(&mut self.outside, false);
+            }
+            if self.random.one_in(6) {
+                node.send(&mut self.outside, &mut self.random);
             }
             for &id in node.held.keys() {
                 if self.random.one_in(6) {
@@ -466,7 +481,7 @@ impl Fleet {
     fn lose(&mut self) {
         let lost = self.any();
         if self.random.one_in(2) {
-            self.nodes[lost].ship(&mut self.outside, &mut self.random, true);
+            self.nodes[lost].ship(&mut self.outside, true);
         }
         let node = Node::start(self.lives, self.now_ms);
         self.lives += 1;
@@ -480,7 +495,7 @@ impl Fleet {
     fn restart(&mut self) {
         let killed = self.any();
         if self.random.one_in(2) {
-            self.nodes[killed].ship(&mut self.outside, &mut self.random, true);
+            self.nodes[killed].ship(&mut self.outside, true);
         }
         let node = self.nodes.remove(killed);
         let held: Vec<_> = node.held.keys().copied().collect();
@@ -495,7 +510,9 @@ impl Fleet {
         let Some(&id) = node.held.keys().next() else {
             return;
         };
-        node.ship(&mut self.outside, &mut self.random, false);
+        node.ship(&mut self.outside, false);
+        node.send(&mut self.outside, &mut self.random);
+        assert_eq!(node.sender.behind().bytes(), 0);
         node.release(id);
         self.give(id);
     }
@@ -506,7 +523,8 @@ impl Fleet {
             for node in &mut self.nodes {
                 node.crawl(self.now_ms, &mut self.random);
                 node.hear(&self.outside, &mut self.random);
-                node.ship(&mut self.outside, &mut self.random, false);
+                node.ship(&mut self.outside, false);
+                node.send(&mut self.outside, &mut self.random);
             }
             let outside = &self.outside;
             if self.nodes.iter().all(|node| node.is_idle(outside)) {
