@@ -33,7 +33,13 @@ def facts(options, directory):
     code, printed, error = ask(options, "urls", directory, "--json")
     expect(code == 0, f"portolan urls {directory}: {error}")
     rows = map(json.loads, printed.splitlines())
-    return {row["url"]: tuple(row.get(fact) for fact in FACTS) for row in rows}
+    known = {}
+    for row in rows:
+        # A robots.txt that is asked for again, because its host fails, names its sitemaps again.
+        if row["found_as"] == "sitemap" and row["depth"] == 0:
+            row["back_links"] = bool(row["back_links"])
+        known[row["url"]] = tuple(row.get(fact) for fact in FACTS)
+    return known
 
 
 def same(options, world, web):

@@ -112,7 +112,7 @@ class Node:
 class World:
     """Everything of one case. `places` of the servers are as `Servers` wants them; none: one server on loopback."""
 
-    def __init__(self, options, folder, store=Directory, count=1, places=None, web=None, door=None, **settings):
+    def __init__(self, options, folder, store=Directory, count=1, places=None, web=None, door=None, servers="", **settings):
         self.options, self.folder = options, folder
         self.nodes, self.to_stop = [], []
         try:
@@ -121,7 +121,7 @@ class World:
             if door:
                 self.web_address = self.stopped(door(self.web.address)).place
             self.store = self.stopped(store(folder))
-            self.servers = self.stopped(Servers(folder, places or [("127.0.0.1", "127.0.0.1", [])] * count))
+            self.servers = self.stopped(Servers(folder, places or [("127.0.0.1", "127.0.0.1", [])] * count, servers))
             self.servers.wait()
             self.make(settings)
         except BaseException:
