@@ -77,12 +77,9 @@ pub(crate) fn registry(
         partitions,
         order: settings.frontier.order,
         ids,
-        memory_bytes: settings.registry.memory_mb << 20,
-        checkpoint_log_bytes: settings.registry.checkpoint_log_mb << 20,
-        keep_log: settings.registry.keep_log,
         unknown_delay_ms: politeness.unknown_delay_ms(),
         longest_pause_ms: host_delays_ms.fold(politeness.longest_pause_ms(), u64::max),
-        ..RegistrySettings::default()
+        ..settings.registry.clone()
     }
 }
 

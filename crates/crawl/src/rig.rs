@@ -288,7 +288,7 @@ impl Rig {
         settings.dns.allow_private = true;
         settings.limits.threads = 1;
         settings.registry.partitions = 2;
-        settings.registry.memory_mb = 16;
+        settings.registry.memory_bytes = 16 << 20;
         settings.politeness.ip_delay_ms = 1;
         settings.politeness.response_time_factor = 0.0;
         Self {

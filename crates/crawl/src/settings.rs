@@ -22,6 +22,7 @@ pub use portolan_archive::{ArchiveSettings, Compression};
 use portolan_model::Order;
 use portolan_model::url::CanonicalSettings;
 pub use portolan_net::{DnsSettings, HeadFirst, HttpSettings};
+pub use portolan_registry::RegistrySettings;
 use serde::{Deserialize, Serialize};
 
 use crate::scope::ScopeSettings;
@@ -256,15 +257,6 @@ pub enum UnlistedSites {
     Discoverer,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RegistrySettings {
-    pub partitions: u16,
-    pub memory_mb: u64,
-    pub checkpoint_log_mb: u64,
-    pub keep_log: bool,
-}
-
 /// Settings that cannot be used, in one sentence.
 #[derive(Debug)]
 pub struct SettingsError {
@@ -376,15 +368,8 @@ mod tests {
         );
         assert_eq!(settings.archive, ArchiveSettings::default());
         let ids = portolan_model::Identities::PUBLIC;
-        let (ours, rooms) = (
-            crate::assembly::registry(&settings, 4, (ids, 0)),
-            portolan_registry::RegistrySettings::default(),
-        );
-        let told = |s: &portolan_registry::RegistrySettings| {
-            let sizes = (s.memory_bytes, s.checkpoint_log_bytes, s.keep_log);
-            (sizes, s.order, s.unknown_delay_ms, s.longest_pause_ms)
-        };
-        assert_eq!(told(&ours), told(&rooms));
+        let registry = crate::assembly::registry(&settings, 4, (ids, 0));
+        assert_eq!(registry, RegistrySettings::default());
     }
 
     #[test]

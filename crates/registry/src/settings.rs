@@ -3,60 +3,75 @@
 use crate::frontier::{BOOKMARK_BYTES, FRONTIER_ENTRY_BYTES};
 use crate::recent::{Recent, SLOT_BYTES};
 use portolan_model::{Identities, Order};
+use serde::{Deserialize, Serialize};
 
-/// Plain data; fixed while a registry is open. `partitions`, `order` and `ids` are fixed for its life.
-#[derive(Clone, Debug)]
+/// Plain data; fixed while a registry is open. `partitions`, `order` and `ids` are fixed for its life. A settings file has
+/// the first four; whoever opens the registry knows the others.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct RegistrySettings {
-    /// Which crawl a registry that is made now belongs to. A registry that exists keeps its own.
-    pub crawl_id: u64,
     pub partitions: u16,
-    /// What a host's queue is sorted by. Fixed for a registry's life, like `partitions`: its state was
-    /// folded so.
-    pub order: Order,
-    /// By what documents and hosts are known in it: the crawl's secret. The registry keeps its mark alone.
-    pub ids: Identities,
     /// RAM for records, pending links, frontier entries and news of hosts, of all partitions
     /// together. Filters come on top as URLs become known, 1.3 bytes for each, up to this again (with
     /// more URLs than that, some tables have none, and new URLs are looked up in them on disk); so do
     /// sparse indexes (16 to 24 bytes for each 4 KB of table), the host queue (`hosts_in_ram`, 50
     /// bytes each) and some 2 MB of buffers a partition.
+    #[serde(rename = "memory_mb", with = "mebibytes")]
     pub memory_bytes: u64,
     /// A checkpoint is written when a partition has folded this much log since the last, or all partitions together
     /// this much each.
+    #[serde(rename = "checkpoint_log_mb", with = "mebibytes")]
     pub checkpoint_log_bytes: u64,
     /// Keep the journal's segments that checkpoints have made superfluous.
     pub keep_log: bool,
+    /// Which crawl a registry that is made now belongs to. A registry that exists keeps its own.
+    #[serde(skip)]
+    pub crawl_id: u64,
+    /// What a host's queue is sorted by. Fixed for a registry's life, like `partitions`: its state was
+    /// folded so.
+    #[serde(skip)]
+    pub order: Order,
+    /// By what documents and hosts are known in it: the crawl's secret. The registry keeps its mark alone.
+    #[serde(skip)]
+    pub ids: Identities,
     /// Queued hosts held in RAM, of all partitions together; the rest wait in a file.
+    #[serde(skip)]
     pub hosts_in_ram: usize,
     /// URLs of a host that are read ahead from disk.
+    #[serde(skip)]
     pub prefetch_urls: usize,
     /// How long a host waits after a crash if no request to it was recorded: one may have been
     /// made and lost.
+    #[serde(skip)]
     pub unknown_delay_ms: u32,
     /// Hosts whose last request failed need not wait for the rest of their back-off, only for their
     /// delay and for what the server itself asked for. So it is after a clean stop in any case; this
     /// says the same for the time after a crash.
+    #[serde(skip)]
     pub retry_now: bool,
     /// No host's pause is longer, but for the delay in force: a "not before" further away is cut when
     /// it is read.
+    #[serde(skip)]
     pub longest_pause_ms: u64,
     /// It is one of a fleet: it holds the partitions that it has adopted, and begins with none. Frames of its journal up to
     /// this number are shipped. `None`: it holds all partitions.
+    #[serde(skip)]
     pub shipped_frames: Option<u64>,
     /// Merges are done by who wants them, and not by threads of their own: everything happens in one order.
+    #[serde(skip)]
     pub merge_inline: bool,
 }
 
 impl Default for RegistrySettings {
     fn default() -> Self {
         Self {
-            crawl_id: 0,
             partitions: 4,
-            order: Order::default(),
-            ids: Identities::PUBLIC,
             memory_bytes: 128 << 20,
             checkpoint_log_bytes: 64 << 20,
             keep_log: false,
+            crawl_id: 0,
+            order: Order::default(),
+            ids: Identities::PUBLIC,
             hosts_in_ram: 250_000,
             prefetch_urls: 16,
             unknown_delay_ms: 1_000,
@@ -65,6 +80,21 @@ impl Default for RegistrySettings {
             shipped_frames: None,
             merge_inline: false,
         }
+    }
+}
+
+/// Bytes here, MiB in a settings file.
+mod mebibytes {
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::Serializer;
+
+    pub(super) fn serialize<S: Serializer>(bytes: &u64, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(bytes >> 20)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<u64, D::Error> {
+        let bytes = u64::deserialize(from)?.checked_mul(1 << 20);
+        bytes.ok_or_else(|| D::Error::custom("this is more than any machine has"))
     }
 }
 

@@ -272,7 +272,7 @@ impl Lives<'_> {
         settings.limits.threads = 2;
         settings.limits.max_attempts = 100;
         settings.registry.partitions = 3;
-        settings.registry.memory_mb = 16;
+        settings.registry.memory_bytes = 16 << 20;
         settings.dns.allow_private = true;
         settings.identity.contact = "https://example.org/crawler".to_owned();
         let home = self.world.web.spec().home_url();

@@ -92,7 +92,7 @@ impl Settings {
         if self.fleet.max_unshipped_mb == 0 {
             return wrong("fleet.max_unshipped_mb", "must be at least 1");
         }
-        if self.registry.memory_mb < 16 {
+        if self.registry.memory_bytes < 16 << 20 {
             return wrong("registry.memory_mb", "must be at least 16");
         }
         if self.archive.compression_level > 12 {
