@@ -50,7 +50,7 @@ struct MaxHops {
 
 /// How a URL was found, and by whom.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Finding {
+pub(crate) struct Sighting {
     pub(crate) kind: LinkKind,
     /// Links from the nearest seed.
     pub(crate) depth: u16,
@@ -129,7 +129,7 @@ impl Admission {
         scope: &Scope,
         url: &'u CanonicalUrl,
         doc: DocId,
-        found: Finding,
+        found: Sighting,
     ) -> Admitted<'u> {
         let host = self.host_of(url);
         let key = UrlKey {
@@ -155,7 +155,7 @@ impl Admission {
 
     /// A seed, as a person named it.
     pub(crate) fn seed<'u>(&mut self, scope: &Scope, url: &'u CanonicalUrl) -> Admitted<'u> {
-        let found = Finding {
+        let found = Sighting {
             kind: LinkKind::Seed,
             depth: 0,
             hops: 0,
@@ -217,7 +217,7 @@ impl Admission {
     }
 
     /// How a link of this kind on `page` is found.
-    fn found_on(&self, page: &Page<'_>, kind: LinkKind, nofollow: bool) -> Finding {
+    fn found_on(&self, page: &Page<'_>, kind: LinkKind, nofollow: bool) -> Sighting {
         let deeper = page.depth.saturating_add(1);
         let (depth, hops) = match kind {
             // Only an index names sitemaps. They are counted in a row, so that indexes of indexes end, and are no
@@ -236,7 +236,7 @@ impl Admission {
             }
             _ => (deeper, 0),
         };
-        Finding {
+        Sighting {
             kind,
             depth,
             hops,
@@ -259,7 +259,7 @@ impl Admission {
         target: &CanonicalUrl,
     ) -> PageLinks {
         let mut links = PageLinks::none(Some(page.doc));
-        let found = Finding {
+        let found = Sighting {
             kind: match page.kind {
                 kind if kind.is_seed() => LinkKind::SeedRedirect,
                 kind if kind == LinkKind::Sitemap || self.is_part(kind) => kind,
@@ -298,7 +298,7 @@ impl Admission {
             let Some(url) = self.resolve(robots_url, text) else {
                 continue;
             };
-            let found = Finding {
+            let found = Sighting {
                 kind: LinkKind::Sitemap,
                 depth: 0,
                 hops: 0,
@@ -313,8 +313,8 @@ impl Admission {
         links
     }
 
-    fn verdict(&self, scope: &Scope, url: &CanonicalUrl, found: Finding) -> Verdict {
-        let Finding { kind, hops, .. } = found;
+    fn verdict(&self, scope: &Scope, url: &CanonicalUrl, found: Sighting) -> Verdict {
+        let Sighting { kind, hops, .. } = found;
         let max_redirects = self.max_hops.redirects;
         match kind {
             LinkKind::Sitemap if !self.sitemaps => Verdict::Exclude(Reason::SitemapsOff),
@@ -453,7 +453,7 @@ mod tests {
         let base = url("http://a.test/index.xml");
         let mut verdict = |kind, hops| {
             let target = url("http://a.test/next");
-            let found = Finding {
+            let found = Sighting {
                 kind,
                 depth: 0,
                 hops,

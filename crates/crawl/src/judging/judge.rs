@@ -6,7 +6,7 @@ use portolan_model::{CanonicalUrl, DocId, Link, LinkKind, PartitionId, Reason, V
 use portolan_registry::{UrlRecord, UrlState};
 
 use super::criteria::Changes;
-use crate::admission::{Admission, Finding};
+use crate::admission::{Admission, Sighting};
 use crate::body_watch::is_wanted;
 use crate::scope::Scope;
 use crate::settings::Settings;
@@ -59,7 +59,7 @@ impl Judge<'_> {
         if is_foreign_sitemap {
             return None;
         }
-        let found = Finding {
+        let found = Sighting {
             kind: self.roots.get(&url.doc).copied().unwrap_or(url.kind),
             depth: url.depth,
             hops: url.hops,

@@ -15,7 +15,7 @@ use super::scan::{Source, Ticks, scan};
 use super::schedule::{MAX_URGENT, Schedule, Settled};
 use super::spool::Spool;
 use super::weight_of;
-use crate::admission::Finding;
+use crate::admission::Sighting;
 use crate::crawl::REGISTRY_DIR;
 use crate::error::CrawlError;
 use crate::judging::{Hand, Judge};
@@ -214,7 +214,7 @@ fn heed(shared: &Shared, schedule: &mut Schedule, ticks: Ticks, note: Note) {
 
 /// A page that a person names and that is not in the schedule: as if a sitemap named it.
 fn introduce(hand: &Hand<'_>, judge: &mut Judge<'_>, url: &CanonicalUrl, doc: DocId) {
-    let found = Finding {
+    let found = Sighting {
         kind: LinkKind::SitemapPage,
         depth: 0,
         hops: 0,
