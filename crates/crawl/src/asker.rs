@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 use portolan_model::{CanonicalUrl, HostId, Pulse, Reason};
 use portolan_net::{
-    BodySink, Connection, Head, Method, NetError, Origin, Request, Resolved, Response,
+    BodySink, Certificate, Connection, Head, Method, NetError, Origin, Request, Resolved, Response,
 };
-use portolan_registry::{Rest, Turn};
+use portolan_registry::{Grant, Rest};
 
 use crate::access::HostAccess;
 use crate::address::AddressDoor;
+use crate::client::Client;
 use crate::gate::Door;
 use crate::politeness::{Delays, Mood};
 use crate::pools::{Seat, SeatedSink};
@@ -25,7 +26,6 @@ use crate::rate::{Metered, MeteredSink};
 use crate::retry_after;
 use crate::revisit::Validators;
 use crate::shared::Shared;
-use crate::worker::Worker;
 
 /// A host is left alone this long when this machine or its network could not ask it.
 const EXHAUSTED_REST_MS: u64 = 1_000;
@@ -48,7 +48,7 @@ pub(crate) struct Answer {
 
 /// Holds a host's door, asks, and leaves the host alone afterwards.
 pub(crate) struct Asker {
-    pub(crate) worker: Rc<Worker>,
+    pub(crate) client: Rc<Client>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) host: HostId,
     /// What is particular about asking this host.
@@ -66,19 +66,22 @@ pub(crate) struct Asker {
     pub(crate) asking: Option<Asking>,
     /// The host was asked, and no entry that was handed over tells of it.
     pub(crate) unrecorded: bool,
+    /// No request begins from then on, because it might not have ended when the grant expires.
+    pub(crate) begins_before_ms: u64,
     /// After a crash the host is left alone for this time in any case.
     pub(crate) sure_pause_ms: u64,
     pub(crate) is_over: bool,
     /// Files were asked for, which need no rest.
     pub(crate) is_this_machine: bool,
-    /// What the turn takes of the worker's places.
+    /// What the turn takes of the client's places.
     pub(crate) seat: Rc<Seat>,
 }
 
 impl Asker {
     /// For the host's own turn. `Err`: the door is shut until then.
-    pub(crate) fn in_turn(worker: &Rc<Worker>, turn: &Turn, seat: Seat) -> Result<Self, u64> {
-        let shared = Arc::clone(&worker.shared);
+    pub(crate) fn in_turn(client: &Rc<Client>, grant: &Grant, seat: Seat) -> Result<Self, u64> {
+        let shared = Arc::clone(&client.shared);
+        let turn = &grant.turn;
         let now_ms = shared.now_ms();
         shared.gate.enter(Door::Host(turn.host), now_ms)?;
         let unknown_ms = shared.politeness.unknown_delay_ms();
@@ -88,15 +91,18 @@ impl Asker {
             pulse: turn.pulse,
             was_well: true,
             blameless: false,
-            connection: worker.parking.borrow_mut().take(turn.host, now_ms),
+            connection: client.parking.borrow_mut().take(turn.host, now_ms),
             validators: None,
             asking: None,
             unrecorded: false,
+            begins_before_ms: grant
+                .expires_ms
+                .saturating_sub(shared.settings.http.request_timeout_ms),
             sure_pause_ms: u64::from(turn.recorded_delay_ms.unwrap_or(unknown_ms)),
             is_over: false,
             is_this_machine: false,
             seat: Rc::new(seat),
-            worker: Rc::clone(worker),
+            client: Rc::clone(client),
             shared,
         })
     }
@@ -104,12 +110,12 @@ impl Asker {
     /// For a request outside of the host's turns, which is followed by the pause that the host's own requests
     /// are followed by. `Err`: the host is to be left alone until then.
     pub(crate) fn as_guest(
-        worker: &Rc<Worker>,
+        client: &Rc<Client>,
         (host, name): (HostId, &str),
         rest: Rest,
         seat: &Rc<Seat>,
     ) -> Result<Self, u64> {
-        let shared = Arc::clone(&worker.shared);
+        let shared = Arc::clone(&client.shared);
         let now_ms = shared.now_ms();
         shared.gate.enter_as_guest(Door::Host(host), now_ms)?;
         let asker = Self {
@@ -125,12 +131,13 @@ impl Asker {
             validators: None,
             asking: None,
             unrecorded: false,
+            begins_before_ms: u64::MAX,
             // No entry will tell of the request, so every pause is noted.
             sure_pause_ms: 0,
             is_over: false,
             is_this_machine: false,
             seat: Rc::clone(seat),
-            worker: Rc::clone(worker),
+            client: Rc::clone(client),
             shared,
         };
         if rest.not_before_ms > now_ms {
@@ -197,13 +204,13 @@ impl Asker {
             Err(at_ms) => {
                 self.connection = kept;
                 self.not_before(at_ms);
-                self.worker.put_off_by_address(at_ms);
+                self.client.put_off_by_address(at_ms);
                 return Ok(Asked::Later);
             }
         };
         let begun_ms = shared.now_ms();
-        if !shared.may_ask() {
-            // The host may be another node's by now.
+        if !shared.may_ask() || begun_ms >= self.begins_before_ms {
+            // The host may be another node's by now, or another client's soon.
             self.connection = kept;
             self.not_before(begun_ms + LEASE_REST_MS);
             return Ok(Asked::Later);
@@ -349,7 +356,7 @@ impl Asker {
         self.blameless = false;
         if error.is_our_own() {
             self.blameless = true;
-            self.worker.exhausted(now_ms);
+            self.client.exhausted(now_ms);
             self.not_before(now_ms + EXHAUSTED_REST_MS);
             return;
         }
@@ -413,6 +420,13 @@ impl Asker {
             }
         };
         let mut connection = door.connect(origin, resolved).await?;
+        if let Certificate::Invalid(why) = connection.certificate() {
+            tracing::info!(
+                host = origin.host(),
+                why,
+                "its certificate is not valid, which the settings accept"
+            );
+        }
         let response = connection.fetch(request, sink).await?;
         Ok(self.keep(connection, response))
     }

@@ -15,11 +15,11 @@ use portolan_registry::{Due, Entry};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
+use crate::client::Client;
 use crate::commit::Finished;
 use crate::links::RawLinks;
 use crate::modules::{HtmlScan, link_kind};
 use crate::shared::Shared;
-use crate::worker::Worker;
 
 /// A body that has been coming for this long is read while it comes, ...
 const SLOW: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ pub(crate) const EARLY_PLACES: usize = 64;
 
 /// The page that is asked for.
 pub(crate) struct Source<'a> {
-    pub(crate) worker: &'a Rc<Worker>,
+    pub(crate) client: &'a Rc<Client>,
     pub(crate) due: &'a Due,
     pub(crate) url: &'a CanonicalUrl,
     pub(crate) partition: PartitionId,
@@ -47,10 +47,10 @@ pub(crate) struct Source<'a> {
 /// The links of one page while it comes.
 pub(crate) struct EarlyLinks<'a> {
     source: Source<'a>,
-    state: State,
+    progress: Progress,
 }
 
-enum State {
+enum Progress {
     Off,
     /// It is a page, and so far neither slow nor large.
     Waiting(Told, Option<Instant>),
@@ -84,12 +84,12 @@ struct Reading {
 
 impl<'a> EarlyLinks<'a> {
     pub(crate) fn new(source: Source<'a>) -> Self {
-        let state = State::Off;
-        Self { source, state }
+        let progress = Progress::Off;
+        Self { source, progress }
     }
 
     pub(crate) fn head(&mut self, head: &Head) {
-        let settings = &self.source.worker.shared.settings;
+        let settings = &self.source.client.shared.settings;
         let mime = head.get("content-type").and_then(MimeType::parse_header);
         let Some(mime) = mime.filter(|mime| mime.essence().contains("html")) else {
             return;
@@ -106,27 +106,27 @@ impl<'a> EarlyLinks<'a> {
             encodings: Decoder::encodings_of(head).into_owned(),
             directives,
         };
-        self.state = State::Waiting(told, None);
+        self.progress = Progress::Waiting(told, None);
     }
 
     /// More of the body is about to be read: what is there of it may have links that can leave now.
     pub(crate) fn look(&mut self, so_far: &[u8]) -> Option<Wait> {
-        if let State::Waiting(_, since) = &mut self.state {
+        if let Progress::Waiting(_, since) = &mut self.progress {
             let since = *since.get_or_insert_with(Instant::now);
             if so_far.len() < LARGE_BYTES && (so_far.is_empty() || since.elapsed() < SLOW) {
                 return None;
             }
             self.begin();
         }
-        let State::Reading(reading) = &mut self.state else {
+        let Progress::Reading(reading) = &mut self.progress else {
             return None;
         };
         let base = |href: &str| {
-            let bench = self.source.worker.bench.borrow();
+            let bench = self.source.client.bench.borrow();
             bench.resolve(self.source.url, href)
         };
         if !reading.read(so_far, base) {
-            self.state = State::Off;
+            self.progress = Progress::Off;
             return None;
         }
         let has_waited = |at: Instant| at.elapsed() >= BATCH_EVERY;
@@ -139,13 +139,13 @@ impl<'a> EarlyLinks<'a> {
     }
 
     fn begin(&mut self) {
-        let shared = &self.source.worker.shared;
+        let shared = &self.source.client.shared;
         let Ok(place) = shared.early_places.clone().try_acquire_owned() else {
             return;
         };
-        if let State::Waiting(told, _) = std::mem::replace(&mut self.state, State::Off) {
+        if let Progress::Waiting(told, _) = std::mem::replace(&mut self.progress, Progress::Off) {
             let reading = Reading::new(shared, self.source.url, told, place);
-            self.state = State::Reading(Box::new(reading));
+            self.progress = Progress::Reading(Box::new(reading));
         }
     }
 }
@@ -153,9 +153,9 @@ impl<'a> EarlyLinks<'a> {
 impl Source<'_> {
     /// What was found goes to the owners of what it leads to.
     fn leave(&self, reading: &mut Reading) -> Option<Wait> {
-        let shared = &self.worker.shared;
+        let shared = &self.client.shared;
         let base = reading.base.as_ref().unwrap_or(self.url);
-        let mut bench = self.worker.bench.borrow_mut();
+        let mut bench = self.client.bench.borrow_mut();
         let nofollow = shared.settings.robots.meta && reading.directives.nofollow;
         let page = (self.due, self.url, self.partition);
         let charset = reading.scanner.charset().encoding;

@@ -41,6 +41,7 @@ mod body_watch;
 mod budget;
 mod check;
 mod claims;
+mod client;
 mod commit;
 mod crawl;
 mod directory;

@@ -48,6 +48,9 @@ pub struct Outside {
     pub chance: Option<u64>,
     /// `None`: nobody hears of a commit's steps.
     pub steps: Option<Arc<dyn Steps>>,
+    /// Grants and returns go through their bytes, and nothing but a grant is known to whoever fetches: as if those who decide
+    /// and those who fetch were two processes.
+    pub wired: bool,
 }
 
 impl fmt::Debug for Outside {
@@ -58,6 +61,7 @@ impl fmt::Debug for Outside {
             .field("resolver", &self.resolver.is_some())
             .field("chance", &self.chance)
             .field("steps", &self.steps.is_some())
+            .field("wired", &self.wired)
             .finish()
     }
 }

@@ -113,7 +113,7 @@ impl Visitor {
         else {
             return Ok(None);
         };
-        let is_asked = self.worker.tables.borrow().is_awaited(due.doc);
+        let is_asked = self.client.tables.borrow().is_awaited(due.doc);
         if is_asked || !rules.robots.allows(table.path_and_query()) {
             return Ok(None);
         }
@@ -121,7 +121,7 @@ impl Visitor {
             return Ok(None);
         };
         let is_told = || {
-            let bench = self.worker.bench.borrow();
+            let bench = self.client.bench.borrow();
             let is_it = |target: &str| bench.resolve(url, target).as_ref() == Some(&table);
             stored
                 .links
@@ -159,7 +159,11 @@ impl Visitor {
             let Some(before) = before else {
                 return Ok(None);
             };
-            check = self.worker.with(self.partition, |p| p.visit_at(before))?;
+            // A grant has the last check alone.
+            let Some(recall) = self.client.recall() else {
+                return Ok(None);
+            };
+            check = recall.visit_at(self.partition, before)?;
         }
         Ok(None)
     }
@@ -200,7 +204,7 @@ impl Visitor {
         let site = self.site(url);
         let mut after = site;
         after.take_tvi(status, rules.robots.tells_of(Table::Tvi, url.path()));
-        let archived = self.worker.bench.borrow_mut().record_parts(
+        let archived = self.client.bench.borrow_mut().record_parts(
             (&before.table, answer.response, answer.peer, at_ms),
             (&before.stored.id, url),
         );
@@ -249,7 +253,7 @@ impl Visitor {
             document,
             reports,
         };
-        let mut bench = self.worker.bench.borrow_mut();
+        let mut bench = self.client.bench.borrow_mut();
         let processed = bench.refreshed(&self.shared, (due, url, self.partition), last, refreshed);
         Refresh::Done(Box::new(processed))
     }
@@ -257,7 +261,7 @@ impl Visitor {
     /// The document is next, and its table is not asked for again.
     fn go_on_whole(&self, due: &Due) {
         let now_ms = self.shared.now_ms();
-        self.worker
+        self.client
             .tables
             .borrow_mut()
             .expect(due.doc, now_ms, None);

@@ -259,6 +259,8 @@ pub(crate) struct Rig {
     home: TempDir,
     lives: usize,
     pub(crate) settings: Settings,
+    /// Those who decide and those who fetch are as two processes.
+    pub(crate) wired: bool,
 }
 
 impl Rig {
@@ -309,6 +311,7 @@ impl Rig {
             home: tempfile::tempdir().expect("a directory"),
             lives: 0,
             settings,
+            wired: false,
         }
     }
 
@@ -335,6 +338,7 @@ impl Rig {
                 resolver: Some(Arc::new(Reach(Arc::clone(&self.web))) as _),
                 chance: Some(1),
                 steps: None,
+                wired: self.wired,
             },
             ..Plan::new(self.dir(), seeds.iter().copied(), self.settings.clone())
         }

@@ -100,7 +100,7 @@ impl Visitor {
                 return RobotsStep::Settled(Rc::new(Rules::new(Robots::disallow_all(), read)));
             };
             let at_ms = self.shared.wall_ms();
-            let _counted = self.worker.reading_robots();
+            let _counted = self.client.reading_robots();
             let asked = if reading.next.politeness_key() == url.politeness_key() {
                 self.ask(&reading.next, Method::Get, &mut FirstBytes::default(), None)
                     .await
@@ -145,7 +145,7 @@ impl Visitor {
             return Ok(Asked::Later);
         };
         let mut guest =
-            match Asker::as_guest(&self.worker, (key.host, url.host()), rest, &self.asker.seat) {
+            match Asker::as_guest(&self.client, (key.host, url.host()), rest, &self.asker.seat) {
                 Ok(guest) => guest,
                 Err(at_ms) => {
                     self.asker.not_before(at_ms);
@@ -165,7 +165,7 @@ impl Visitor {
     /// From the cache, or from the host's record.
     fn known_robots(&mut self, origin: &str) -> Option<RobotsStep> {
         let now_ms = self.shared.now_ms();
-        let mut cache = self.worker.robots.borrow_mut();
+        let mut cache = self.client.robots.borrow_mut();
         match cache.origins.get(origin) {
             Some(Standing::Settled {
                 rules, expires_ms, ..
@@ -211,7 +211,7 @@ impl Visitor {
 
     /// The request that is next for this origin's robots.txt.
     fn reading(&mut self, origin: &str) -> Option<Reading> {
-        let mut cache = self.worker.robots.borrow_mut();
+        let mut cache = self.client.robots.borrow_mut();
         if let Some(Standing::Reading(reading)) = cache.origins.get(origin) {
             return Some(reading.clone());
         }
@@ -227,7 +227,7 @@ impl Visitor {
     /// Ask for robots.txt of `url`'s origin again, whatever is remembered of it.
     pub(crate) fn read_robots_anew(&mut self, url: &CanonicalUrl) {
         if let Some(reading) = self.reading(url.origin()) {
-            let mut cache = self.worker.robots.borrow_mut();
+            let mut cache = self.client.robots.borrow_mut();
             cache
                 .origins
                 .insert(url.origin().to_owned(), Standing::Reading(reading));
@@ -237,7 +237,7 @@ impl Visitor {
     /// Was robots.txt of `origin` the last that the host was asked for, and did it answer? Then the host
     /// is well, whatever pages made of it before.
     pub(crate) fn is_vouched_for(&self, origin: &str) -> bool {
-        let mut cache = self.worker.robots.borrow_mut();
+        let mut cache = self.client.robots.borrow_mut();
         match cache.origins.get(origin) {
             Some(Standing::Settled { answered_ms, .. }) => {
                 *answered_ms > 0 && *answered_ms >= self.asker.pulse.last_ms
@@ -286,12 +286,12 @@ impl Visitor {
             RobotsAnswer::Redirect => {
                 let target = response
                     .header_url("location")
-                    .and_then(|to| self.worker.bench.borrow().resolve(&reading.next, &to));
+                    .and_then(|to| self.client.bench.borrow().resolve(&reading.next, &to));
                 match target {
                     Some(next) if reading.hops < self.shared.settings.robots.max_redirects => {
                         reading.next = next;
                         reading.hops += 1;
-                        self.worker
+                        self.client
                             .robots
                             .borrow_mut()
                             .origins
@@ -343,7 +343,7 @@ impl Visitor {
             let delay_ms = u32::try_from(delay_ms).unwrap_or(u32::MAX);
             pulse.delay_ms = pulse.delay_ms.max(delay_ms);
         }
-        self.worker.robots.borrow_mut().origins.insert(
+        self.client.robots.borrow_mut().origins.insert(
             origin.to_owned(),
             Standing::Settled {
                 rules,
@@ -352,14 +352,14 @@ impl Visitor {
             },
         );
         self.asker.promise();
-        let archived = self.worker.bench.borrow_mut().record_plain(
+        let archived = self.client.bench.borrow_mut().record_plain(
             &reading.next,
             answer.response,
             answer.peer,
             at_ms,
         );
         let links = if self.shared.settings.robots.sitemaps {
-            let mut bench = self.worker.bench.borrow_mut();
+            let mut bench = self.client.bench.borrow_mut();
             bench.sitemap_links(&self.shared, &reading.next, self.partition, &sitemaps)
         } else {
             PageLinks::none(None)
@@ -388,7 +388,7 @@ impl Visitor {
         if let Ok(next) = CanonicalUrl::from_canonical(format!("{origin}/robots.txt")) {
             reading.next = next;
         }
-        self.worker
+        self.client
             .robots
             .borrow_mut()
             .origins

@@ -54,7 +54,7 @@ impl Visitor {
             Err(error) => {
                 // The document is next, whatever became of its table.
                 let now_ms = self.shared.now_ms();
-                self.worker
+                self.client
                     .tables
                     .borrow_mut()
                     .expect(due.doc, now_ms, None);
@@ -87,7 +87,7 @@ impl Visitor {
                     || self.shared.settings.content.tol == TolUse::Probe
             }
         };
-        let mut memory = self.worker.tables.borrow_mut();
+        let mut memory = self.client.tables.borrow_mut();
         let is_wanted = has_tables
             && rules.robots.allows(table.path_and_query())
             && !memory.is_awaited(due.doc)
@@ -97,7 +97,7 @@ impl Visitor {
 
     /// What is known of the tables of `url`'s site.
     pub(crate) fn site(&self, url: &CanonicalUrl) -> Site {
-        let mut memory = self.worker.tables.borrow_mut();
+        let mut memory = self.client.tables.borrow_mut();
         if let Some(site) = memory.sites.get(url.origin()) {
             return *site;
         }
@@ -129,7 +129,7 @@ impl Visitor {
             tracing::debug!(%table, links = links.len(), "links come before their page");
         }
         let now_ms = self.shared.now_ms();
-        self.worker
+        self.client
             .tables
             .borrow_mut()
             .expect(due.doc, now_ms, targets);
@@ -149,7 +149,7 @@ impl Visitor {
             }
         }
         let archived =
-            self.worker
+            self.client
                 .bench
                 .borrow_mut()
                 .record_plain(table, answer.response, answer.peer, at_ms);
@@ -171,7 +171,7 @@ impl Visitor {
         for link in tol.internal().chain(tol.external()) {
             raw.push(&link.href, LinkKind::Tol, link.nofollow);
         }
-        let mut bench = self.worker.bench.borrow_mut();
+        let mut bench = self.client.bench.borrow_mut();
         let base = tol.base().and_then(|base| bench.resolve(url, base));
         let told = (base.as_ref().unwrap_or(url), UTF_8, false);
         let links = bench.early_links(shared, (due, url, self.partition), told, &raw);
@@ -190,7 +190,7 @@ impl Visitor {
         record: Option<VisitRecords>,
     ) {
         let origin = url.origin().to_owned();
-        self.worker.tables.borrow_mut().sites.insert(origin, after);
+        self.client.tables.borrow_mut().sites.insert(origin, after);
         let changed = before.tables != after.tables;
         let robots = changed.then(|| rules.record(url.origin(), after.tables));
         if robots.is_none() && record.is_none() && links.len() == 0 {
@@ -209,7 +209,7 @@ impl Visitor {
 
     /// What is known of the tables of an origin whose robots.txt is read anew. One that had none is asked again.
     pub(crate) fn tables_of(&self, origin: &str) -> SiteTables {
-        let mut memory = self.worker.tables.borrow_mut();
+        let mut memory = self.client.tables.borrow_mut();
         let known = memory.sites.get(origin).map(|site| site.tables);
         let mut tables = known.unwrap_or_else(|| known_tables(&self.turn.robots, origin));
         for standing in [&mut tables.tol, &mut tables.tvi] {

@@ -5,21 +5,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use portolan_model::{
-    CanonicalUrl, DocId, LinkBatch, LinkKind, Outcome, PartitionId, Pulse, Reason, Visit,
+    CanonicalUrl, DocId, LinkBatch, LinkKind, Outcome, PartitionId, Reason, Visit,
 };
 use portolan_net::{BodySink, Method, NetError};
-use portolan_registry::{Due, Entry, RegistryError, Turn};
+use portolan_registry::{Due, Entry, Grant, Granted, Return, Turn};
 use tokio::time::Instant;
 
 use crate::answered::VisitRecords;
 use crate::asker::{Asked, Asker};
 use crate::body_watch::BodyWatch;
 use crate::budget::Claim;
+use crate::client::Client;
 use crate::commit::Finished;
 use crate::early::Source;
 use crate::keep::{Note, Signal};
 use crate::links::PageLinks;
-use crate::metrics::Stage;
 use crate::page::{Fetched, Processed, ask_programs};
 use crate::pools::Seat;
 use crate::refresh::Refresh;
@@ -27,39 +27,42 @@ use crate::revisit::Validators;
 use crate::robots::{RobotsStep, Rules};
 use crate::shared::Shared;
 use crate::tables::HeadTells;
-use crate::worker::Worker;
 
 /// How soon a host is looked at again when the budget of pages is claimed by others.
 const BUDGET_RETRY_MS: u64 = 50;
 
-/// Give `turn.host` its turn and queue it again.
-pub(crate) async fn run(worker: Rc<Worker>, partition: PartitionId, turn: Turn, seat: Seat) {
-    let shared = Arc::clone(&worker.shared);
-    let host = turn.host;
-    let was_failing = turn.pulse.is_failing();
-    let asker = match Asker::in_turn(&worker, &turn, seat) {
+/// Give the granted host its turn: nothing but the grant is known of it.
+pub(crate) async fn run(client: Rc<Client>, grant: Grant, seat: Seat) -> Return {
+    let shared = Arc::clone(&client.shared);
+    let host = grant.turn.host;
+    let mut back = Return {
+        id: grant.id,
+        host,
+        pulse: grant.turn.pulse,
+        unused: Vec::new(),
+        // They go to the archivist as they come.
+        entries: Vec::new(),
+    };
+    let asker = match Asker::in_turn(&client, &grant, seat) {
         Ok(asker) => asker,
         Err(at_ms) => {
-            let pulse = Pulse {
-                not_before_ms: turn.pulse.not_before_ms.max(at_ms),
-                ..turn.pulse
-            };
-            worker.end_turn(partition, host, pulse, was_failing);
-            return;
+            back.pulse.not_before_ms = back.pulse.not_before_ms.max(at_ms);
+            back.unused = grant.urls.iter().map(|url| url.due.doc).collect();
+            return back;
         }
     };
     let mut visitor = Visitor {
-        partition,
+        partition: grant.id.partition,
         asked: 0,
         asker,
-        worker: Rc::clone(&worker),
+        client: Rc::clone(&client),
         shared: Arc::clone(&shared),
-        turn,
+        turn: grant.turn,
+        known_links: None,
+        unused: Vec::new(),
     };
     tracing::debug!(host = visitor.turn.name, "turn begins");
-    if let Err(error) = visitor.work().await {
-        shared.fail(error.into());
-    }
+    visitor.work(grant.urls).await;
     let asker = &mut visitor.asker;
     asker.end();
     tracing::debug!(
@@ -70,16 +73,15 @@ pub(crate) async fn run(worker: Rc<Worker>, partition: PartitionId, turn: Turn, 
     );
     if let Some(connection) = asker.connection.take() {
         let stay_ms = shared.politeness.keep_alive_ms();
-        worker
+        client
             .parking
             .borrow_mut()
             .park(host, connection, shared.now_ms(), stay_ms);
     }
-    let pulse = asker.pulse;
-    // Its place is free before the worker looks for the next turn.
-    drop(visitor);
-    worker.end_turn(partition, host, pulse, was_failing);
-    worker.begin_next();
+    back.pulse = asker.pulse;
+    back.unused = std::mem::take(&mut visitor.unused);
+    // Its place is free when this returns, before the next turn is looked for.
+    back
 }
 
 /// What to do after a URL.
@@ -92,10 +94,14 @@ enum Next {
 }
 
 pub(crate) struct Visitor {
-    pub(crate) worker: Rc<Worker>,
+    pub(crate) client: Rc<Client>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) partition: PartitionId,
     pub(crate) turn: Turn,
+    /// Of the URL that is asked for, as granted.
+    known_links: Option<Vec<DocId>>,
+    /// Granted, and not asked for.
+    unused: Vec<DocId>,
     /// Pages asked for in this turn.
     asked: u64,
     /// Holds the host's door for the turn.
@@ -111,21 +117,17 @@ enum HostBudget {
 }
 
 impl Visitor {
-    async fn work(&mut self) -> Result<(), RegistryError> {
-        for _ in 0..self.shared.settings.limits.turn_urls {
-            if self.shared.budget.is_stopping() {
-                break;
-            }
-            let host = self.turn.host;
-            let due = self.shared.metrics.sampled(Stage::Choose, || {
-                self.worker.with(self.partition, |p| p.next_url(host))
-            })?;
-            let Some(due) = due else { break };
-            if self.visit(due).await == Next::Rest || self.asker.must_wait() {
+    async fn work(&mut self, urls: Vec<Granted>) {
+        let mut urls = urls.into_iter();
+        while !self.shared.budget.is_stopping()
+            && let Some(url) = urls.next()
+        {
+            self.known_links = url.known_links;
+            if self.visit(url.due).await == Next::Rest || self.asker.must_wait() {
                 break;
             }
         }
-        Ok(())
+        self.unused.extend(urls.map(|url| url.due.doc));
     }
 
     /// Ask the turn's own host.
@@ -210,9 +212,9 @@ impl Visitor {
         }
         let at_ms = self.shared.wall_ms();
         self.asked += 1;
-        let worker = Rc::clone(&self.worker);
+        let client = Rc::clone(&self.client);
         let mut watch = BodyWatch::new(&self.shared, due.kind).with_early_links(Source {
-            worker: &worker,
+            client: &client,
             due: &due,
             url,
             partition: self.partition,
@@ -220,7 +222,7 @@ impl Visitor {
         });
         watch.is_paced = self.asker.access.bytes_per_s > 0;
         if self
-            .worker
+            .client
             .bench
             .borrow_mut()
             .wants_head_first(&self.shared.settings, url, &due)
@@ -230,7 +232,7 @@ impl Visitor {
                 .await
             {
                 Ok(Asked::Answer(_)) if watch.refused.is_none() => {
-                    self.worker.bench.borrow_mut().head_was_fine(due.doc);
+                    self.client.bench.borrow_mut().head_was_fine(due.doc);
                     if self.asker.must_wait() {
                         return self.put_back(due);
                     }
@@ -271,7 +273,7 @@ impl Visitor {
                 let reports = ask_programs(&self.shared, &fetched, &answer.response);
                 let reports = self.asker.seat.hand_over(reports).await;
                 let begun = Instant::now();
-                let processed = self.worker.bench.borrow_mut().process(
+                let processed = self.client.bench.borrow_mut().process(
                     &self.shared,
                     &fetched,
                     answer.response,
@@ -307,9 +309,10 @@ impl Visitor {
         let Some(last) = due.last.as_deref().filter(|_| status != 304) else {
             return Vec::new();
         };
-        let read = self
-            .worker
-            .with(self.partition, |p| p.links_of(&last.visit));
+        let Some(recall) = self.client.recall() else {
+            return self.known_links.clone().unwrap_or_default();
+        };
+        let read = recall.links_of(self.partition, &last.visit);
         read.unwrap_or_else(|error| {
             self.shared.fail(error.into());
             Vec::new()
@@ -359,10 +362,7 @@ impl Visitor {
     }
 
     fn put_back(&mut self, due: Due) -> Next {
-        let host = self.turn.host;
-        if let Err(error) = self.worker.with(self.partition, |p| p.put_back(host, due)) {
-            self.shared.fail(error.into());
-        }
+        self.unused.push(due.doc);
         Next::Rest
     }
 
@@ -424,7 +424,7 @@ impl Visitor {
     fn signals(&self, url: &CanonicalUrl) -> Vec<Signal> {
         match self.shared.keeper {
             Some(_) => self
-                .worker
+                .client
                 .bench
                 .borrow_mut()
                 .take_lastmods(&self.shared, url),

@@ -1,10 +1,11 @@
-//! A worker: one thread that owns some partitions, their hosts and their connections, and shares
-//! nothing on the hot path. It folds what the archivist delivers, gives hosts their turns, and
-//! keeps as many turns under way as its pools have places. It does not wait for the disk with what
+//! A worker: one thread that owns some partitions and their hosts, with a client that has their connections (`client.rs`), and
+//! shares nothing on the hot path. It folds what the archivist delivers, grants hosts their turns (`grants.rs`), and
+//! keeps as many turns under way as its client has places. It does not wait for the disk with what
 //! is delivered: that is left where it is until its partitions are ready for it. (Only an entry that brings more
 //! than a partition has room for makes it wait.)
 
 mod gauges;
+mod grants;
 mod held;
 mod turns;
 
@@ -22,16 +23,13 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 
+use crate::client::{Client, Recall};
 use crate::error::CrawlError;
 use crate::neighbour::{self, Question};
 use crate::page::Workbench;
-use crate::parking::Parking;
-use crate::pools::{PoolSizes, Pools};
-use crate::robots::RobotsCache;
+use crate::pools::PoolSizes;
 use crate::routes::{Command, Ends, Parcel};
 use crate::shared::Shared;
-use crate::tables::TableMemory;
-use gauges::PutOff;
 use held::{Folded, Partitions};
 
 /// The longest a worker sleeps when nothing wakes it.
@@ -45,30 +43,21 @@ const NOT_READY_MS: u64 = 2;
 
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
-    partitions: RefCell<Partitions>,
-    pub(crate) parking: RefCell<Parking>,
-    pub(crate) bench: RefCell<Workbench>,
-    pub(crate) robots: RefCell<RobotsCache>,
-    pub(crate) tables: RefCell<TableMemory>,
-    pub(crate) pools: Rc<Pools>,
+    partitions: Rc<RefCell<Partitions>>,
+    client: Rc<Client>,
+    /// Grants and returns go through their bytes, as between two processes.
+    is_wired: bool,
     /// The tasks of turns.
     tasks: RefCell<JoinSet<()>>,
     /// Turns under way, whatever they wait for.
     turns: Cell<usize>,
     /// Those of them that ask hosts whose last request failed.
     failing_turns: Cell<usize>,
-    /// No turn begins before: this machine had run out of something.
-    hold_until_ms: Cell<u64>,
     /// URLs were to be judged again before any turn, and not all verdicts are in the queues yet.
     unjudged: Cell<bool>,
     /// The partition whose hosts get their turns first, the next time another one.
     first: Cell<usize>,
     wake: Notify,
-    /// When to look for connections that have idled too long.
-    sweep_at_ms: Cell<u64>,
-    /// Turns that read a robots.txt.
-    reading_robots: Rc<Cell<u64>>,
-    put_off: RefCell<PutOff>,
     gauges: Arc<Gauges>,
     /// The last look of the node's reporter that was answered.
     shown: Cell<u64>,
@@ -84,6 +73,8 @@ pub(crate) struct WorkerPlan {
     pub(crate) pools: PoolSizes,
     pub(crate) max_idle: usize,
     pub(crate) gauges: Arc<Gauges>,
+    /// See `Outside::wired`.
+    pub(crate) is_wired: bool,
 }
 
 /// The body of a worker thread; gives its partitions back for the final checkpoint.
@@ -106,23 +97,20 @@ pub(crate) fn run(plan: WorkerPlan) -> Vec<Partition> {
 
 /// A worker's work, from its beginning to its end, as a task of a `LocalSet`.
 pub(crate) async fn live(plan: WorkerPlan) -> Vec<Partition> {
+    let partitions = Rc::new(RefCell::new(Partitions::of(plan.partitions)));
+    let recall = (!plan.is_wired).then(|| Rc::clone(&partitions) as Rc<dyn Recall>);
+    let shared = Arc::clone(&plan.shared);
+    let client = Client::new(shared, plan.bench, plan.pools, plan.max_idle, recall);
     let worker = Rc::new(Worker {
-        parking: RefCell::new(Parking::with_bound(plan.max_idle)),
-        bench: RefCell::new(plan.bench),
-        robots: RefCell::new(RobotsCache::default()),
-        tables: RefCell::default(),
-        partitions: RefCell::new(Partitions::of(plan.partitions)),
-        pools: Pools::new(plan.pools),
+        partitions,
+        client: Rc::new(client),
+        is_wired: plan.is_wired,
         tasks: RefCell::default(),
         turns: Cell::new(0),
         failing_turns: Cell::new(0),
-        hold_until_ms: Cell::new(0),
         unjudged: Cell::new(plan.shared.judging.load(Ordering::SeqCst)),
         first: Cell::new(0),
         wake: Notify::new(),
-        reading_robots: Rc::default(),
-        put_off: RefCell::default(),
-        sweep_at_ms: Cell::new(0),
         shown: Cell::new(0),
         gauges: plan.gauges,
         shared: plan.shared,

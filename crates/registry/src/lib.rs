@@ -9,7 +9,7 @@
 //!
 //! - `log`: entries, the journal's frames and segments, commits, forwards between partitions.
 //! - `state`: what a partition knows, the fold of its log. `partition`: a state with turns for whoever crawls, and with
-//!   the upkeep of what is on disk.
+//!   the upkeep of what is on disk. `grant`: a turn as plain data, for whoever fetches, and what comes back of it.
 //! - `sieve`, `recent`, `record`, `texts`: known URLs. `frontier`: sub-queues of hosts. `hosts`: what is
 //!   remembered of hosts, and which is due when.
 //! - `files`: append-only files and immutable sorted tables, which everything above is kept in;
@@ -51,6 +51,7 @@ mod checkpoint;
 mod error;
 mod files;
 mod frontier;
+mod grant;
 mod held;
 mod hosts;
 mod lock;
@@ -77,6 +78,7 @@ pub use adopt::{Adopter, Adoption};
 pub use check::{Checked, Damage, RegistryCheck, check};
 pub use checkpoint::{CheckpointFile, CheckpointFiles, checkpoint_files, lay_manifest};
 pub use error::{RegistryError, Result};
+pub use grant::{Grant, GrantId, Granted, Return, Terms};
 pub use hosts::{HostCounts, HostState};
 pub use log::{
     Arrival, Ask, Behind, Chunk, Delivery, Entry, Exchanged, Exporter, Forward, Forwarded, Heard,

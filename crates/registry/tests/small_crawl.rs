@@ -362,7 +362,7 @@ fn retries_go_to_the_end_and_excluded_urls_can_be_lifted() {
     let first = partition.next_url(host).unwrap().unwrap();
     assert_eq!(first.url, "http://a.test/x");
     let second = partition.next_url(host).unwrap().unwrap();
-    partition.put_back(host, second).unwrap();
+    partition.put_back(host, second.doc).unwrap();
     let (at, entry) = visit(&first.url, &[], Pulse::default());
     let Entry::Visit {
         url,

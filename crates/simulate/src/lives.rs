@@ -283,6 +283,8 @@ impl Lives<'_> {
                 resolver: Some(Arc::clone(&self.world) as _),
                 steps: Some(Arc::clone(&self.world) as _),
                 chance: Some(self.seed.wrapping_mul(1_000).wrapping_add(self.lived)),
+                // Half of all crawls are decided and fetched as by two processes.
+                wired: self.seed % 2 == 1,
             },
             ..Plan::new(self.dir(), [home], settings)
         }

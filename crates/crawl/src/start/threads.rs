@@ -312,6 +312,7 @@ impl Outfit<'_> {
                 pools: assembly::pool_sizes(&self.shared.settings, self.bounds, count),
                 max_idle: self.bounds.idle.div_ceil(count),
                 gauges: Arc::clone(&gauges),
+                is_wired: self.outside.wired,
             };
             let hand = match self.place {
                 Place::Threads => {

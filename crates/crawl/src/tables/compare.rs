@@ -29,7 +29,7 @@ impl HeadTells {
             return Self::default();
         }
         let table = table_of(Table::Tol, url);
-        let bench = visitor.worker.bench.borrow();
+        let bench = visitor.client.bench.borrow();
         let is_it = |target: &str| bench.resolve(url, target) == table;
         let mut links = response.head.get_all("link").map(String::from_utf8_lossy);
         Self {
@@ -49,7 +49,7 @@ impl Visitor {
     ) {
         let is_over = !matches!(processed.visit.outcome, Outcome::Retry(_));
         let awaited = match is_over {
-            true => self.worker.tables.borrow_mut().take(due.doc),
+            true => self.client.tables.borrow_mut().take(due.doc),
             false => None,
         };
         if awaited.is_none() && !head.has_tol {

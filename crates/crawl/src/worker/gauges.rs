@@ -1,9 +1,5 @@
 //! What a worker shows of itself, for the watcher and for the progress display.
 
-use std::cell::Cell;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::Worker;
@@ -39,37 +35,6 @@ impl Gauges {
         self.looked.store(false, Ordering::SeqCst);
         folded.fetch_add(count, Ordering::SeqCst);
         outstanding.fetch_sub(count, Ordering::SeqCst);
-    }
-}
-
-/// Counts a turn as one that reads a robots.txt.
-pub(crate) struct ReadingRobots(pub(super) Rc<Cell<u64>>);
-
-impl Drop for ReadingRobots {
-    fn drop(&mut self) {
-        self.0.set(self.0.get().saturating_sub(1));
-    }
-}
-
-/// Until when hosts wait for their address. A host is in it once at most: it has no turn meanwhile.
-#[derive(Debug, Default)]
-pub(super) struct PutOff {
-    until_ms: BinaryHeap<Reverse<u64>>,
-}
-
-impl PutOff {
-    pub(super) fn note(&mut self, until_ms: u64) {
-        self.until_ms.push(Reverse(until_ms));
-    }
-
-    /// Hosts that wait at `now_ms`.
-    fn count(&mut self, now_ms: u64) -> u64 {
-        while let Some(&Reverse(until_ms)) = self.until_ms.peek()
-            && until_ms <= now_ms
-        {
-            self.until_ms.pop();
-        }
-        self.until_ms.len() as u64
     }
 }
 
@@ -119,10 +84,10 @@ impl Worker {
             exhausted &=
                 partition.is_exhausted() || (partition.is_resting() && backlog.hosts_queued == 0);
         }
-        let by_address = self.put_off.borrow_mut().count(self.shared.now_ms());
+        let by_address = self.client.waiting_for_address(self.shared.now_ms());
         self.gauges.queued.store(queued, Ordering::Relaxed);
         self.gauges.by_address.store(by_address, Ordering::Relaxed);
-        let robots = self.reading_robots.get();
+        let robots = self.client.robots_being_read();
         self.gauges.robots.store(robots, Ordering::Relaxed);
         let turns = self.turns.get();
         let failing = failing + self.failing_turns.get() as u64;

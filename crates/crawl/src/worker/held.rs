@@ -68,6 +68,12 @@ impl Partitions {
         self.ids = self.held.keys().copied().collect();
     }
 
+    /// The partition of a turn, which ends before its partition goes.
+    pub(super) fn of_turn(&self, id: PartitionId) -> &Partition {
+        let held = self.held.get(&id);
+        &held.expect("a partition stays while it is used").partition
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Partition> {
         self.held.values().map(|held| &held.partition)
     }

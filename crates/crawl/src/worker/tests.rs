@@ -35,6 +35,23 @@ fn a_crawl_of_several_workers_ends_when_nothing_is_due_with_any() {
 }
 
 #[test]
+fn a_client_that_knows_nothing_but_its_grants_crawls_the_same() {
+    let crawl = |delay_ms, wired| {
+        let mut rig = Rig::new(|seen| chain(&seen.host, &seen.path));
+        rig.settings.limits.threads = 2;
+        rig.settings.registry.partitions = 3;
+        rig.settings.politeness.delay_ms = delay_ms;
+        rig.wired = wired;
+        let report = rig.crawl(&["http://h0.test/"]);
+        assert_eq!(report.pages, 19);
+        rig.seen()
+    };
+    for delay_ms in [0, 300] {
+        assert_eq!(crawl(delay_ms, true), crawl(delay_ms, false));
+    }
+}
+
+#[test]
 fn the_same_chance_gives_the_same_crawl() {
     let run = || {
         let mut rig = Rig::new(|seen| chain(&seen.host, &seen.path));

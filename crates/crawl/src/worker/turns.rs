@@ -4,18 +4,13 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use portolan_model::{HostId, PartitionId, Pulse};
-use portolan_registry::{Partition, RegistryError};
+use portolan_model::{PartitionId, Pulse};
+use portolan_registry::{Partition, RegistryError, Return};
 use tokio::time::Instant;
 
-use super::gauges::ReadingRobots;
 use super::{IDLE_MAX_MS, Worker};
 use crate::metrics::Stage;
 use crate::pools::LOOK_EVERY;
-use crate::turn;
-
-/// How often connections that have idled too long are closed.
-const SWEEP_EVERY_MS: u64 = 250;
 
 /// Turns are begun for this long before connections are looked after again: with many hosts, each may have to
 /// read the disk.
@@ -27,9 +22,6 @@ const NEXT_PARTITIONS: usize = 4;
 
 /// How soon partitions are looked at again that look URLs up, if there is nothing else to do.
 const LOOKING_UP_MS: u64 = 2;
-
-/// For this long no turn begins after this machine had run out of descriptors or ports.
-const EXHAUSTED_HOLD_MS: u64 = 250;
 
 /// The same pulse, but not before a time.
 fn later(pulse: Pulse, at_ms: u64) -> Pulse {
@@ -59,7 +51,7 @@ impl Worker {
         self.look_for_verdicts();
         let unjudged = self.unjudged.get();
         for id in self.ids_in_turn() {
-            let open = !shared.budget.is_stopping() && self.pools.has_room() && !unjudged;
+            let open = !shared.budget.is_stopping() && self.client.pools.has_room() && !unjudged;
             shared.metrics.sampled(Stage::Fold, || {
                 self.with(id, |partition| {
                     partition.tend(unjudged || (open && self.is_hungry(partition, now_ms)))
@@ -71,7 +63,7 @@ impl Worker {
             if !open {
                 continue;
             }
-            while self.pools.has_room() && begun.elapsed() < BEGIN_TURNS_MAX {
+            while self.client.pools.has_room() && begun.elapsed() < BEGIN_TURNS_MAX {
                 match self.begin_turn(id, now_ms)? {
                     Begun::Turn => {}
                     Begun::Nothing => break,
@@ -91,12 +83,9 @@ impl Worker {
         if self.turns.get() == 0 && shared.outstanding.load(Ordering::Relaxed) > 0 {
             shared.commit_now.notify_one();
         }
-        if now_ms >= self.sweep_at_ms.get() {
-            self.sweep_at_ms.set(now_ms + SWEEP_EVERY_MS);
-            self.parking.borrow_mut().sweep(now_ms);
-        }
+        self.client.sweep(now_ms);
         // With all places taken there is nothing to begin, however much is due, until one is given back or freed.
-        Ok(if !self.pools.has_room() {
+        Ok(if !self.client.pools.has_room() {
             LOOK_EVERY.as_millis() as u64
         } else {
             rest_ms
@@ -127,15 +116,12 @@ impl Worker {
         let Some(turn) = turn else {
             return Ok(Begun::Nothing);
         };
-        match self.pools.seat(turn.host, turn.pulse.failures, now_ms) {
-            Ok(seat) => {
-                self.turns.set(self.turns.get() + 1);
-                self.count_turn(id, |turns| turns + 1);
-                let failing = usize::from(turn.pulse.is_failing());
-                self.failing_turns.set(self.failing_turns.get() + failing);
-                let turn = turn::run(Rc::clone(self), id, turn, seat);
-                self.tasks.borrow_mut().spawn_local(turn);
-            }
+        match self
+            .client
+            .pools
+            .seat(turn.host, turn.pulse.failures, now_ms)
+        {
+            Ok(seat) => self.grant(id, turn, seat)?,
             Err(at_ms) => self.with(id, |p| p.end_turn(turn.host, later(turn.pulse, at_ms)))?,
         }
         Ok(Begun::Turn)
@@ -144,8 +130,9 @@ impl Worker {
     /// A turn has ended: its place is for the next host at once, of whichever partition's turn it is. If places waited
     /// until all answers that have come are worked through, turns would begin in bunches, their answers would come in
     /// bunches, and each would wait for the others of its bunch.
-    pub(crate) fn begin_next(self: &Rc<Self>) {
-        if self.shared.budget.is_stopping() || self.unjudged.get() || !self.pools.has_room() {
+    pub(super) fn begin_next(self: &Rc<Self>) {
+        if self.shared.budget.is_stopping() || self.unjudged.get() || !self.client.pools.has_room()
+        {
             return;
         }
         let now_ms = self.shared.now_ms();
@@ -186,6 +173,14 @@ impl Worker {
         held.is_none_or(|held| held.leaving.is_some())
     }
 
+    /// A turn begins.
+    pub(super) fn note_turn(&self, id: PartitionId, is_failing: bool) {
+        self.turns.set(self.turns.get() + 1);
+        self.count_turn(id, |turns| turns + 1);
+        let failing = usize::from(is_failing);
+        self.failing_turns.set(self.failing_turns.get() + failing);
+    }
+
     fn count_turn(&self, id: PartitionId, count: impl FnOnce(usize) -> usize) {
         if let Some(held) = self.partitions.borrow_mut().held.get_mut(&id) {
             held.turns = count(held.turns);
@@ -207,8 +202,8 @@ impl Worker {
 
     /// May the next host of the partition have its turn? `Err`: when to look again.
     fn may_begin(&self, id: PartitionId, now_ms: u64) -> Result<(), u64> {
-        if self.hold_until_ms.get() > now_ms {
-            return Err(self.hold_until_ms.get());
+        if self.client.hold_until_ms() > now_ms {
+            return Err(self.client.hold_until_ms());
         }
         if !self.shared.may_ask() {
             return Err(now_ms + IDLE_MAX_MS);
@@ -225,30 +220,9 @@ impl Worker {
 
     /// Turns may not begin although hosts are due.
     fn is_held(&self, now_ms: u64) -> bool {
-        self.hold_until_ms.get() > now_ms
+        self.client.hold_until_ms() > now_ms
             || !self.shared.may_ask()
             || self.shared.network.down_since_ms().is_some()
-    }
-
-    /// A host waits until `at_ms` because another host at its address was asked.
-    pub(crate) fn put_off_by_address(&self, at_ms: u64) {
-        self.put_off.borrow_mut().note(at_ms);
-        self.shared.metrics.add(&self.shared.metrics.put_off, 1);
-    }
-
-    /// A turn that reads a robots.txt is counted while the guard lives.
-    pub(crate) fn reading_robots(&self) -> ReadingRobots {
-        let count = Rc::clone(&self.reading_robots);
-        count.set(count.get() + 1);
-        ReadingRobots(count)
-    }
-
-    /// This machine has no descriptor or port left: idle connections are closed, and no turn begins for
-    /// a moment, until others have ended.
-    pub(crate) fn exhausted(&self, now_ms: u64) {
-        self.hold_until_ms.set(now_ms + EXHAUSTED_HOLD_MS);
-        self.parking.borrow_mut().clear();
-        self.shared.metrics.add(&self.shared.metrics.exhausted, 1);
     }
 
     /// Links that wait to be merged are worth a merge now if nothing else can be fetched.
@@ -257,11 +231,13 @@ impl Worker {
     }
 
     /// The turn is over: the host is queued again.
-    pub(crate) fn end_turn(&self, id: PartitionId, host: HostId, pulse: Pulse, was_failing: bool) {
+    pub(super) fn end_turn(&self, back: &Return, was_failing: bool) {
+        let id = back.id.partition;
         let failing = self.failing_turns.get();
         self.failing_turns
             .set(failing.saturating_sub(usize::from(was_failing)));
-        if let Err(error) = self.with(id, |partition| partition.end_turn(host, pulse)) {
+        // In one process a grant does not expire, so what comes back is taken.
+        if let Err(error) = self.with(id, |partition| partition.take_back(back)) {
             self.shared.fail(error.into());
         }
         self.turns.set(self.turns.get().saturating_sub(1));

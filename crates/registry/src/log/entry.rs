@@ -393,14 +393,14 @@ impl Entry {
     }
 }
 
-fn put_docs(out: &mut Vec<u8>, docs: &[DocId]) {
+pub(crate) fn put_docs(out: &mut Vec<u8>, docs: &[DocId]) {
     put_varint(out, docs.len() as u64);
     for doc in docs {
         put_u64(out, doc.0);
     }
 }
 
-fn read_docs(reader: &mut Reader<'_>) -> Option<Vec<DocId>> {
+pub(crate) fn read_docs(reader: &mut Reader<'_>) -> Option<Vec<DocId>> {
     let count: usize = reader.narrow()?;
     (0..count).map(|_| reader.u64().map(DocId)).collect()
 }

@@ -22,7 +22,7 @@ pub use outgoing::{Behind, Exporter, Settler};
 pub use sent::Exchanged;
 pub use stream::{Arrival, Ask, Heard, Inbox, Origin, Received};
 
-pub(crate) use entry::{put_pulse, put_robots, read_pulse, read_robots};
+pub(crate) use entry::{put_docs, put_pulse, put_robots, read_docs, read_pulse, read_robots};
 pub(crate) use exchange::Streams;
 pub(crate) use frame::MAX_PAYLOAD_BYTES;
 pub(crate) use journal::{Durable, JournalPlan};

@@ -23,6 +23,8 @@ pub(super) struct Turns {
     /// Hosts in turn, or with documents in flight.
     pub(super) live: IdMap<Live>,
     live_sweep_at: usize,
+    /// Turns begun since the registry was opened.
+    begun: u64,
     /// When the registry was opened; tells this run from others.
     pub(super) opened_ms: u64,
     pub(super) crash: Option<AfterCrash>,
@@ -35,6 +37,8 @@ pub(super) struct InFlight {
     pub(super) host: u64,
     /// Its place in the queue, were it there.
     pub(super) place: u64,
+    /// The turn that it was handed out in.
+    pub(super) grant: u64,
 }
 
 /// A host in turn or lately so. Its pulse here is newer than the folded one.
@@ -42,7 +46,16 @@ pub(super) struct InFlight {
 pub(super) struct Live {
     pub(super) pulse: Option<Pulse>,
     pub(super) in_flight: u32,
-    pub(super) taken: bool,
+    /// The number of the turn that it has; 0 if it has none.
+    pub(super) grant: u64,
+    /// When that turn ends in any case.
+    pub(super) expires_ms: u64,
+}
+
+impl Live {
+    pub(super) fn is_taken(&self) -> bool {
+        self.grant != 0
+    }
 }
 
 impl Turns {
@@ -52,6 +65,7 @@ impl Turns {
             in_flight: IdMap::default(),
             live: IdMap::default(),
             live_sweep_at: 0,
+            begun: 0,
             opened_ms,
             crash: None,
             keep_back_off: true,
@@ -59,7 +73,7 @@ impl Turns {
     }
 
     pub(super) fn ram_bytes(&self) -> usize {
-        self.queue.ram_bytes() + self.in_flight.capacity() * 40 + self.live.capacity() * 56
+        self.queue.ram_bytes() + self.in_flight.capacity() * 48 + self.live.capacity() * 72
     }
 
     /// Its class is another one now. True for a document in flight: it comes back to the frontier, if at all, at its
@@ -78,7 +92,7 @@ impl Turns {
     pub(super) fn queue_host(&mut self, host: u64) -> Result<()> {
         match self.live.get(&host) {
             // It is queued when its turn ends.
-            Some(Live { taken: true, .. }) => Ok(()),
+            Some(live) if live.is_taken() => Ok(()),
             Some(Live {
                 pulse: Some(pulse), ..
             }) if self.is_given_up(pulse) => Ok(()),
@@ -117,7 +131,7 @@ impl Turns {
                 break;
             }
             if let Some(host) = self.queue.pop_spilled()? {
-                let taken = self.live.get(&host).is_some_and(|live| live.taken);
+                let taken = self.live.get(&host).is_some_and(Live::is_taken);
                 if !taken {
                     self.queue.offer(host, now_ms, false)?;
                 }
@@ -129,7 +143,7 @@ impl Turns {
     /// Once all in flight is folded, the folded pulse says what the live one did.
     pub(super) fn forget_folded(&mut self, host: u64, hosts: &HostTable) {
         if let Some(live) = self.live.get(&host)
-            && !live.taken
+            && !live.is_taken()
             && live.in_flight == 0
             && let Some(folded) = hosts.recent_pulse(host)
             && live
@@ -145,7 +159,7 @@ impl Turns {
         if self
             .live
             .get(&host)
-            .is_some_and(|live| live.in_flight == 0 && !live.taken)
+            .is_some_and(|live| live.in_flight == 0 && !live.is_taken())
         {
             self.live.remove(&host);
         }
@@ -158,9 +172,16 @@ impl Turns {
         }
         self.live.retain(|_, live| {
             let waits = live.pulse.is_some_and(|pulse| pulse.not_before_ms > now_ms);
-            live.taken || live.in_flight > 0 || waits
+            live.is_taken() || live.in_flight > 0 || waits
         });
         self.live_sweep_at = 2 * self.live.len();
+    }
+
+    /// The number of the next turn. Those of a registry that is opened later are greater, unless more than a million turns a
+    /// millisecond were begun before.
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.begun += 1;
+        (self.opened_ms << 20) + self.begun
     }
 
     /// Has this run given the host up? Its URLs stay due, for the next run.

@@ -2,6 +2,7 @@
 //! from it (`turns`) and the work of getting it to disk (`upkeep`, `joins`, `compaction`, by `pressure`).
 
 mod compaction;
+mod grants;
 mod joins;
 mod live;
 mod pressure;

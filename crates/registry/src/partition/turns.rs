@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use crate::partition::Partition;
-use crate::partition::live::InFlight;
+use crate::partition::live::{InFlight, Live};
 use crate::record::{Record, UrlState, class_at};
 use crate::state::LastCheck;
 use portolan_model::{DocId, HostId, LinkKind, Pulse, RobotsRecord};
@@ -93,14 +93,17 @@ impl Partition {
         };
         let (url, finding) = self.state.texts.read(record.text, doc)?;
         let place = record.place(self.state.order);
+        let live = self.turns.live.entry(host.0).or_default();
+        live.in_flight += 1;
+        let grant = live.grant;
         self.turns.in_flight.insert(
             doc,
             InFlight {
                 host: host.0,
                 place,
+                grant,
             },
         );
-        self.turns.live.entry(host.0).or_default().in_flight += 1;
         Ok(Some(Due {
             doc: DocId(doc),
             url,
@@ -115,18 +118,18 @@ impl Partition {
     }
 
     /// Back to its place in the queue: it was taken but never asked for.
-    pub fn put_back(&mut self, host: HostId, due: Due) -> Result<()> {
-        let Some(taken) = self.turns.in_flight.get(&due.doc.0) else {
+    pub fn put_back(&mut self, host: HostId, doc: DocId) -> Result<()> {
+        let Some(taken) = self.turns.in_flight.get(&doc.0) else {
             return Ok(());
         };
         // Links may have moved it up meanwhile, and the entry for its new place been passed over
         // because it was in flight.
-        let place = match self.state.sieve.peek(due.doc.0)? {
+        let place = match self.state.sieve.peek(doc.0)? {
             Some(record) if record.state == UrlState::Due => record.place(self.state.order),
             _ => taken.place,
         };
-        self.state.frontier.push(host.0, place, due.doc.0);
-        self.turns.landed(due.doc.0, &self.state.hosts);
+        self.state.frontier.push(host.0, place, doc.0);
+        self.turns.landed(doc.0, &self.state.hosts);
         self.turns.queue_host(host.0)
     }
 
@@ -134,7 +137,7 @@ impl Partition {
     /// everything in flight is folded, this pulse holds rather than folded ones.
     pub fn end_turn(&mut self, host: HostId, pulse: Pulse) -> Result<()> {
         let live = self.turns.live.entry(host.0).or_default();
-        live.taken = false;
+        live.grant = 0;
         live.pulse = Some(pulse);
         self.state.frontier.rest(host.0);
         if self.state.frontier.may_have(host.0) && !self.turns.is_given_up(&pulse) {
@@ -203,7 +206,7 @@ impl Partition {
     }
 
     fn try_turn(&mut self, host: u64, now_ms: u64) -> Result<Option<Turn>> {
-        if self.turns.live.get(&host).is_some_and(|live| live.taken) {
+        if self.turns.live.get(&host).is_some_and(Live::is_taken) {
             return Ok(None);
         }
         let state = self.state.hosts.load(host)?.unwrap_or_default();
@@ -237,8 +240,9 @@ impl Partition {
             .frontier
             .push(host, record.place(self.state.order), doc);
         self.turns.sweep_live(now_ms);
+        let number = self.turns.next_number();
         let live = self.turns.live.entry(host).or_default();
-        live.taken = true;
+        (live.grant, live.expires_ms) = (number, u64::MAX);
         Ok(Some(Turn {
             host: HostId(host),
             name: state.name,

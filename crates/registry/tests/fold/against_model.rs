@@ -115,7 +115,7 @@ impl Crawl {
                     if self.web.random.one_in(5) {
                         self.in_flight.remove(&due.doc.0);
                         let partition = &mut self.opened.partitions[index];
-                        partition.put_back(turn.host, due).unwrap();
+                        partition.put_back(turn.host, due.doc).unwrap();
                     } else {
                         batch.push(self.web.visit(&due.url, pulse));
                     }
