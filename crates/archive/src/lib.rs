@@ -82,4 +82,6 @@ pub use settings::{
     ArchiveSettings, Compression, DurableEnd, FILES_A_NODE, MAX_NODE_NUMBER, file_prefix,
 };
 pub use verify::{Captured, FileCheck, Flaw, verify, verify_for_index};
-pub use writer::{ClosedArchive, WarcWriter, check_node, check_prefix, numbered_warcs};
+pub use writer::{
+    ClosedArchive, WarcWriter, check_node, check_prefix, number_of_warc, numbered_warcs,
+};

@@ -308,6 +308,14 @@ impl Places {
     }
 }
 
+/// The number of a WARC file that a crawl has written, whatever it begins with. `None` if its name is of another form.
+pub fn number_of_warc(name: &str) -> Option<u32> {
+    let (prefix, number) = stem_of(name)?.rsplit_once('-')?;
+    let (prefix, _) = prefix.rsplit_once('-')?;
+    let places = Places::new(Path::new(""), prefix).ok()?;
+    places.number_of(name).filter(|_| number.len() >= 5)
+}
+
 /// Can names of files begin with it? Otherwise what it has to be.
 pub fn check_prefix(prefix: &str) -> Result<(), &'static str> {
     let fits = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);

@@ -41,6 +41,11 @@ impl Adopter {
         }
     }
 
+    /// The registry's directory.
+    pub(crate) fn registry(&self) -> &Path {
+        &self.opener.dir
+    }
+
     /// Empties the directory of a partition that is not held, and says where it is: the files of a checkpoint may be laid
     /// there before `begin`.
     pub fn prepare(&self, id: PartitionId) -> Result<PathBuf> {

@@ -14,7 +14,7 @@
 //!   remembered of hosts, and which is due when.
 //! - `files`: append-only files and immutable sorted tables, which everything above is kept in;
 //!   `manifest`: which of them make up the state. `merger`: the threads that write them.
-//! - `adopt`, `held`: a registry that is one of a fleet, and holds some of its partitions. `checkpoint`: a partition's
+//! - `adopt`, `held`: a registry that is one of a fleet, and holds some of its partitions. `mirror`: one that follows a fleet. `checkpoint`: a partition's
 //!   checkpoint as files that go elsewhere.
 //! - `registry`, `meta`, `replay`: opening and recovery. `snapshot`, `scan`: reading. `check`: looking for damage. `bench`: what it all costs.
 //!
@@ -59,6 +59,7 @@ mod log;
 mod manifest;
 mod merger;
 mod meta;
+mod mirror;
 mod partition;
 mod recent;
 mod record;
@@ -84,6 +85,7 @@ pub use log::{
     Arrival, Ask, Behind, Chunk, Delivery, Entry, Exchanged, Exporter, Forward, Forwarded, Heard,
     Inbox, Journal, Origin, Received, Renewed, Settler, Was,
 };
+pub use mirror::Mirror;
 pub use partition::{Backlog, Due, Partition, Rest, Turn};
 pub use record::UrlState;
 pub use registry::{InFleet, Opened, Registry};

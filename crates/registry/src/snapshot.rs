@@ -7,6 +7,7 @@ use crate::hosts::HostState;
 use crate::log::{JournalReader, Positions};
 use crate::manifest::Manifest;
 use crate::meta::Meta;
+use crate::mirror::is_mirror;
 use crate::record::{Record, UrlState, host_tag};
 use crate::registry::{journal_dir, partition_dir};
 use crate::replay::fold_commit;
@@ -312,6 +313,9 @@ fn fold_tails(
         Ok((id, state))
     });
     let mut states = as_of_checkpoints.collect::<Result<BTreeMap<_, _>>>()?;
+    if is_mirror(dir) {
+        return Ok(states.into_values().collect());
+    }
     let journal_dir = journal_dir(dir);
     let mut journal = JournalReader::open(&journal_dir, &known)?;
     while let Some(commit) = journal.next()? {
