@@ -2,8 +2,8 @@
 
 use crate::error::FleetError;
 use crate::fleet::Fleet;
-use crate::records::{ShipRecord, WarcChunk};
-use std::collections::BTreeMap;
+use crate::records::WarcChunk;
+use crate::stored::Stored;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -18,43 +18,13 @@ pub struct Assembled {
     pub fetched_bytes: u64,
 }
 
-impl Fleet {
-    /// The WARC chunks that the ship log names up to now, by file and place. What is in the store besides was never told
-    /// of: its node was lost before it could be.
-    pub async fn warc_chunks(
-        &self,
-    ) -> Result<BTreeMap<String, BTreeMap<u64, WarcChunk>>, FleetError> {
-        let mut files: BTreeMap<String, BTreeMap<u64, WarcChunk>> = BTreeMap::new();
-        let end = self.ship_log_end().await?;
-        let mut log = self.ship_log(0);
-        let mut at = 0;
-        while at < end {
-            let shipped = log.next().await;
-            at = shipped.seq;
-            if let ShipRecord::Commit(commit) = shipped.record {
-                for chunk in commit.warc {
-                    files
-                        .entry(chunk.file.clone())
-                        .or_default()
-                        .insert(chunk.offset, chunk);
-                }
-            }
-        }
-        Ok(files)
-    }
-
+impl Stored {
     /// Writes the fleet's WARC files into `dir`. What is there already is not fetched again: call it again to fetch what
     /// was shipped meanwhile.
     pub async fn fetch_archive(&self, dir: &Path) -> Result<Assembled, FleetError> {
         std::fs::create_dir_all(dir).map_err(|error| not_written(dir, &error))?;
         let mut assembled = Assembled::default();
-        for (name, chunks) in self.warc_chunks().await? {
-            // Names come from other machines.
-            if name.contains(['/', '\\', '\0']) || name.starts_with('.') {
-                return Err(FleetError::Damaged(format!(
-                    "'{name}' is no name of a WARC file"
-                )));
-            }
+        for (name, chunks) in self.warc_chunks().await?.0 {
             let path = dir.join(&name);
             let (bytes, fetched) = self.assemble_file(&path, chunks.values()).await?;
             assembled.bytes += bytes;
@@ -64,7 +34,9 @@ impl Fleet {
         Ok(assembled)
     }
 
-    async fn assemble_file<'a>(
+    /// Writes one file from its chunks to `path`; what is there already stays. Gives its length, and how much of it was
+    /// fetched.
+    pub async fn assemble_file<'a>(
         &self,
         path: &Path,
         chunks: impl Iterator<Item = &'a WarcChunk>,
@@ -103,6 +75,13 @@ impl Fleet {
         }
         file.sync_all().map_err(|error| wrong(&error))?;
         Ok((end, fetched))
+    }
+}
+
+impl Fleet {
+    /// See `Stored::fetch_archive`.
+    pub async fn fetch_archive(&self, dir: &Path) -> Result<Assembled, FleetError> {
+        Stored::of(self.clone()).await?.fetch_archive(dir).await
     }
 }
 

@@ -99,6 +99,20 @@ impl Blobs {
         Err(FleetError::StoreNotWritable { store, why })
     }
 
+    /// One attempt to read a small object; `None` if there is no such object. For people who wait for an answer.
+    pub async fn get_once(&self, key: &str) -> Result<Option<Bytes>, FleetError> {
+        let path = Path::from(key);
+        let tried = async { self.store.get(&path).await?.bytes().await };
+        let why = match tokio::time::timeout(Duration::from_secs(20), tried).await {
+            Ok(Ok(read)) => return Ok(Some(read)),
+            Ok(Err(Error::NotFound { .. })) => return Ok(None),
+            Ok(Err(error)) => first_line(&error),
+            Err(_) => "no answer in 20 s".to_owned(),
+        };
+        let store = self.place.clone();
+        Err(FleetError::StoreNotReadable { store, why })
+    }
+
     /// An object whose name was used before is replaced; names are unique, so that it is the same one.
     pub async fn put(&self, key: &str, bytes: Bytes) {
         let path = Path::from(key);
@@ -198,6 +212,10 @@ impl Blobs {
 /// Errors of stores run over pages; the first line says what is wrong.
 fn first_line(error: &Error) -> String {
     let text = error.to_string();
+    if text.contains("169.254.169.254") {
+        return "neither the environment nor this machine has credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            .to_owned();
+    }
     let line = text.lines().next().unwrap_or_default();
     line.chars().take(300).collect()
 }

@@ -82,6 +82,15 @@ pub(crate) async fn settle(
     change(main, |budget| budget.settle(incarnation, pages)).await
 }
 
+/// False if there is no limit.
+pub(crate) async fn set_limit(main: &Kv, pages: u64) -> Result<bool, FleetError> {
+    change(main, |budget| {
+        budget.limit = budget.limit.map(|_| pages);
+        budget.limit.is_some()
+    })
+    .await
+}
+
 async fn change<T>(main: &Kv, mut change: impl FnMut(&mut Budget) -> T) -> Result<T, FleetError> {
     let mut entry = main.get(BUDGET).await?;
     loop {

@@ -33,6 +33,12 @@ pub enum FleetError {
     BadStore(String),
     #[error("the store {store} cannot be written: {why}")]
     StoreNotWritable { store: String, why: String },
+    #[error("the store {store} cannot be read: {why}")]
+    StoreNotReadable { store: String, why: String },
+    #[error("no fleet has anything in {0}; 'portolan fleet new NAME --blobs {0}' would make one")]
+    NothingStored(String),
+    #[error("{store} belongs to the fleet '{fleet}' already: name another place")]
+    StoreTaken { store: String, fleet: String },
     #[error(
         "the fleet was made by a version of Portolan whose format is {theirs}, and this one's is {ours}"
     )]
@@ -60,6 +66,8 @@ pub enum FleetError {
          less (--link-disk, --log-disk)"
     )]
     NoRoom,
+    #[error("somebody else changed it meanwhile: try again")]
+    Overtaken,
     #[error("NATS refuses: {0}")]
     Refused(String),
     #[error("NATS does not answer: {0}")]

@@ -9,6 +9,7 @@ use crate::nats::{Bus, Follower, Kv, Swap, patiently, stream_config};
 use crate::protocol::{Assignment, Control};
 use crate::records::ShipRecord;
 use crate::ship::Ship;
+use crate::stored::DEFINITION;
 use crate::{Blobs, Definition, Delivery, NewFleet, Servers, Shipped, Wish, names};
 use bytes::Bytes;
 use portolan_model::PartitionId;
@@ -38,6 +39,11 @@ impl Fleet {
             return Err(FleetError::Taken(new.name));
         }
         blobs.check_writable().await?;
+        if let Some(json) = blobs.get_once(DEFINITION).await? {
+            let fleet = Definition::read(&json).map_or_else(|_| String::new(), |other| other.name);
+            let store = blobs.place().to_owned();
+            return Err(FleetError::StoreTaken { store, fleet });
+        }
         let (link_bytes, log_bytes) = (new.link_bytes, new.log_bytes);
         let definition = Definition::new(new)?;
         let main = Kv::create(&bus.js, &bus.names.bucket(), bus.replicas).await?;
@@ -51,7 +57,11 @@ impl Fleet {
             .swap(names::FLEET, Some(definition.to_json().into()), 0)
             .await?
         {
-            Swap::Done(_) => Self::complete(bus, main, definition, blobs).await,
+            Swap::Done(_) => {
+                // For those who read the store without NATS.
+                blobs.put(DEFINITION, definition.to_json().into()).await;
+                Self::complete(bus, main, definition, blobs).await
+            }
             Swap::Lost(_) => Err(FleetError::Taken(definition.name)),
         }
     }
@@ -204,6 +214,40 @@ impl Fleet {
     /// What everybody is to do from now on.
     pub async fn wish(&self, wish: Wish) -> Result<(), FleetError> {
         self.change_control(|control| control.wish = wish).await
+    }
+
+    /// The settings that hold now, and their version: those of the definition, or what a person made of them since.
+    pub async fn settings(&self) -> Result<(u64, String), FleetError> {
+        let entry = self.main().get(names::SETTINGS).await?;
+        let text = match entry.value {
+            Some(text) => String::from_utf8_lossy(&text).into_owned(),
+            None => self.definition().settings.clone(),
+        };
+        Ok((entry.revision, text))
+    }
+
+    /// Has all nodes take over other settings. `Overtaken` if they are not of `version` any more.
+    pub async fn change_settings(&self, version: u64, text: &str) -> Result<(), FleetError> {
+        let text = Bytes::copy_from_slice(text.as_bytes());
+        match self
+            .main()
+            .swap(names::SETTINGS, Some(text), version)
+            .await?
+        {
+            Swap::Done(_) => Ok(()),
+            Swap::Lost(_) => Err(FleetError::Overtaken),
+        }
+    }
+
+    /// Sets how many pages the whole fleet may fetch. False if it was made without such a limit, and counts none.
+    pub async fn set_max_pages(&self, pages: u64) -> Result<bool, FleetError> {
+        budget::set_limit(self.main(), pages).await
+    }
+
+    /// Is the crawl over, by itself or because a person ended it? It never goes on.
+    pub async fn has_ended(&self) -> Result<bool, FleetError> {
+        let wish = self.control().await?.1.wish;
+        Ok(matches!(wish, Wish::End | Wish::Complete))
     }
 
     /// Has a node's partitions go to others, or takes that back.

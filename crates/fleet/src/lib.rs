@@ -29,6 +29,8 @@ mod server_config;
 mod servers;
 mod ship;
 mod status;
+mod stored;
+mod told;
 
 pub use assemble::Assembled;
 pub use blobs::{Blobs, Object};
@@ -45,3 +47,4 @@ pub use records::{
 pub use server_config::ServerConfig;
 pub use servers::{Servers, TlsFiles};
 pub use status::{FleetStatus, NodeStatus, NodeView, PartitionStatus, Reported, Wish};
+pub use stored::{Records, Stored, WarcChunks};

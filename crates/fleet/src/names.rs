@@ -11,6 +11,7 @@ pub(crate) const ASSIGNMENT: &str = "assignment";
 pub(crate) const CONTROL: &str = "control";
 pub(crate) const COORDINATOR: &str = "coordinator";
 pub(crate) const BUDGET: &str = "budget";
+pub(crate) const SETTINGS: &str = "settings";
 
 /// The name of a fleet, and what follows from it.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use super::REQUEST;
 use crate::error::FleetError;
 use crate::names::Names;
 use crate::servers::{Servers, TlsFiles};
-use async_nats::jetstream::context::ContextBuilder;
+use async_nats::jetstream::context::{AccountErrorKind, ContextBuilder};
 use async_nats::jetstream::{Context, stream};
 use async_nats::rustls::pki_types::pem::PemObject;
 use async_nats::rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -63,8 +63,13 @@ impl Bus {
             });
         }
         let js = ContextBuilder::new().timeout(REQUEST).build(client.clone());
-        if js.query_account().await.is_err() {
-            return Err(FleetError::NoJetStream(server));
+        if let Err(error) = js.query_account().await {
+            return Err(match error.kind() {
+                AccountErrorKind::TimedOut => FleetError::Unavailable(format!(
+                    "{server} has JetStream, but no leader of it is there; most of a cluster's servers must run"
+                )),
+                _ => FleetError::NoJetStream(server),
+            });
         }
         Ok(Self {
             client,

@@ -9,12 +9,14 @@ use crate::protocol::{
 };
 use crate::records::ShipRecord;
 use crate::ship::Ship;
+use crate::told::Copier;
 use crate::{boottime_ms, budget, names};
 use async_nats::jetstream::stream::Info;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 /// The coordinator decides at least this often.
 const TICK: Duration = Duration::from_millis(250);
@@ -97,6 +99,8 @@ impl Inner {
         let now_ms = boottime_ms();
         let mut coordinator = Coordinator::new(Patience::of(fleet.definition().lease_ms), now_ms);
         let mut sources = Sources::open(self.clone()).await?;
+        let mut helpers = JoinSet::new();
+        helpers.spawn(Copier::new(fleet.clone()).keep_copying());
         let (done, mut doing) = mpsc::unbounded_channel::<Vec<Event>>();
         let mut holds_ms = keeper.first_deadline_ms();
         let mut renewed = 0;
