@@ -77,7 +77,7 @@ impl Identity {
                 dir.display()
             ))),
             Some(known) if known.node != node => Err(CrawlError::Input(format!(
-                "--dir {} is node '{}', not '{node}'; give --node {0}, or name another directory",
+                "--dir {} is node '{1}', not '{node}'; give --node {1}, or name another directory",
                 dir.display(),
                 known.node
             ))),

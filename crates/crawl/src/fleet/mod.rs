@@ -4,21 +4,28 @@
 //! `agent`), and reports. What was not shipped has never happened: nothing of it leaves the node, and another node
 //! would do it again.
 //!
+//! `mirror` and `catalogue`: the crawl as others see it, from what was shipped.
+//!
 //! `node`: a node's life, from its directory (`identity`) to its end. `membership`: what the crawl knows of the fleet.
 
 mod addresses;
 mod adoption;
 mod agent;
+mod catalogue;
 mod hearing;
 mod identity;
 mod log_index;
 mod membership;
+mod mirror;
+mod new_settings;
 mod node;
 mod roots;
 mod sending;
 mod shipper;
 mod warcs;
 
+pub use mirror::Mirror;
+pub use new_settings::change_settings;
 pub use node::{NodeEvent, NodePlan, Quit, quitting, run_node};
 
 pub use membership::Part;

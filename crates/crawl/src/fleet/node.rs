@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use portolan_archive::file_prefix;
@@ -14,9 +14,11 @@ use tokio::task::JoinSet;
 use super::addresses;
 use super::adoption::{Gate, blocking};
 use super::agent::Agent;
+use super::catalogue;
 use super::identity::Identity;
 use super::log_index::LogIndex;
 use super::membership::{Membership, Part, Phase};
+use super::new_settings;
 use super::roots;
 use super::sending::{self, Room};
 use super::shipper::Shipper;
@@ -52,6 +54,8 @@ pub enum NodeEvent {
     Joined { resumed: bool },
     /// The fleet has gone on without it; it joins anew.
     Fenced(String),
+    /// A person has changed the fleet's settings; it goes on with these.
+    NewSettings,
 }
 
 /// How a node is asked to end.
@@ -101,7 +105,9 @@ async fn live(
                 tell(NodeEvent::Fenced(why));
                 identity = Identity::begin(&plan.dir, &plan.node, fleet.definition())?;
             }
-            ended => return ended,
+            Ok(None) => tell(NodeEvent::NewSettings),
+            Ok(Some(report)) => return Ok(report),
+            Err(error) => return Err(error),
         }
     }
 }
@@ -110,13 +116,14 @@ fn input(error: FleetError) -> CrawlError {
     CrawlError::Input(error.to_string())
 }
 
+/// `None` if it ends because there are new settings: it is to begin again at once.
 async fn life(
     plan: &NodePlan,
     fleet: &Fleet,
     identity: &mut Identity,
     quit: watch::Receiver<Quit>,
     tell: &mut impl FnMut(NodeEvent),
-) -> Result<Report, CrawlError> {
+) -> Result<Option<Report>, CrawlError> {
     let resumed = identity.number.is_some();
     let (node, orders) = join(plan, fleet, identity).await?;
     let mut log = LogIndex::new(fleet);
@@ -136,7 +143,8 @@ async fn life(
         limited: definition.max_pages.is_some(),
         membership: Arc::clone(&membership),
     };
-    let crawl_plan = crawl_plan(plan, definition, identity, part)?;
+    let (version, settings) = fleet.settings().await.map_err(unavailable)?;
+    let crawl_plan = crawl_plan(plan, (definition, &settings), identity, part)?;
     let mut prepared = blocking(move || Crawl::prepare(crawl_plan)).await?;
     let in_fleet = prepared.books.in_fleet.take();
     let in_fleet =
@@ -144,6 +152,10 @@ async fn life(
     let held = prepared.books.held();
     for &partition in &held {
         membership.add(partition);
+    }
+    if fleet.has_ended().await.map_err(unavailable)? {
+        // What is here is shipped, and nothing more is asked of the Web.
+        membership.set_stopped(true);
     }
     let crawl = prepared.begin()?;
     let agent = Arc::new(Agent {
@@ -197,8 +209,14 @@ async fn life(
     tasks.spawn(addresses::ask(Arc::clone(&agent), ends.wanted));
     tasks.spawn(roots::exchange(Arc::clone(&agent), ends.roots));
     tasks.spawn(obey(Arc::clone(&agent), gate, orders));
-    tasks.spawn(heed(Arc::clone(&agent), quit));
+    tasks.spawn(heed(Arc::clone(&agent), quit.clone()));
     tasks.spawn(look_after(Arc::clone(&agent), room));
+    let changed = Arc::new(AtomicBool::new(false));
+    tasks.spawn(new_settings::watch(
+        Arc::clone(&agent),
+        version,
+        Arc::clone(&changed),
+    ));
     let sending = sending::send(Arc::clone(&agent), sending, shipped);
     let shipping = tokio::spawn(ship(Arc::clone(&agent), shipper, sending));
     let report = blocking(move || crawl.join()).await;
@@ -213,8 +231,13 @@ async fn life(
     if definition.max_pages.is_some() && unspent > 0 {
         node.give_back(unspent).await;
     }
+    if changed.load(Ordering::Acquire) && *quit.borrow() == Quit::No {
+        // The lease goes on, and the partitions stay.
+        return Ok(None);
+    }
     node.leave().await;
-    Ok(report)
+    catalogue::close(fleet, &plan.node, &plan.dir).await?;
+    Ok(Some(report))
 }
 
 async fn join(
@@ -259,18 +282,18 @@ fn number_of(log: &LogIndex, incarnation: u64) -> Result<u16, CrawlError> {
 }
 
 /// The same for all nodes of a fleet, and another one for another fleet.
-fn crawl_id(definition: &Definition) -> u64 {
+pub(super) fn crawl_id(definition: &Definition) -> u64 {
     u64::from_str_radix(&definition.id, 16).unwrap_or_default()
 }
 
 /// The fleet's settings, with what is this node's own.
 fn crawl_plan(
     plan: &NodePlan,
-    definition: &Definition,
+    (definition, settings): (&Definition, &str),
     identity: &Identity,
     part: Part,
 ) -> Result<Plan, CrawlError> {
-    let mut settings = Settings::with_overrides(&definition.settings)
+    let mut settings = Settings::with_overrides(settings)
         .map_err(|e| CrawlError::Input(e.in_file("the fleet's settings")))?;
     if settings.partition.method != crate::settings::PartitionMethod::Hash {
         return Err(CrawlError::Input(

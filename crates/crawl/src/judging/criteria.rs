@@ -101,6 +101,23 @@ fn host_rules(blocks: Vec<toml::Value>) -> toml::Value {
     toml::Value::Array(rules.collect())
 }
 
+impl Criteria {
+    /// Names of what is not the same, in order.
+    pub(crate) fn differs(&self, now: &Self) -> Vec<String> {
+        let names = self.settings.keys().chain(now.settings.keys());
+        let mut names: Vec<String> = names
+            .filter(|name| self.settings.get(*name) != now.settings.get(*name))
+            .cloned()
+            .collect();
+        names.sort();
+        names.dedup();
+        if self.roots != now.roots {
+            names.push(ROOTS.to_owned());
+        }
+        names
+    }
+}
+
 impl Judged {
     /// `None` where no file says it.
     pub(crate) fn read(dir: &Path) -> Result<Option<Self>, CrawlError> {
@@ -154,18 +171,7 @@ impl Judged {
                 unknown: true,
             });
         };
-        let mut names: Vec<String> = before
-            .settings
-            .keys()
-            .chain(now.settings.keys())
-            .filter(|name| before.settings.get(*name) != now.settings.get(*name))
-            .cloned()
-            .collect();
-        names.sort();
-        names.dedup();
-        if before.roots != now.roots {
-            names.push(ROOTS.to_owned());
-        }
+        let names = before.differs(now);
         let none = names.is_empty() && !unfinished;
         (!none).then_some(Changes {
             names,
