@@ -348,6 +348,13 @@ pub(crate) struct CheckArguments {
     What does not fit in 64 MB of memory is sorted in temporary files, in the directory that TMPDIR names.")]
 pub(crate) struct UrlsArguments {
     pub(crate) dir: PathBuf,
+    #[command(flatten)]
+    pub(crate) wanted: WantedUrls,
+}
+
+/// Which URLs, and how they are written.
+#[derive(Args)]
+pub(crate) struct WantedUrls {
     #[arg(long, value_enum)]
     pub(crate) state: Option<StateArgument>,
     #[arg(long, value_name = "H")]

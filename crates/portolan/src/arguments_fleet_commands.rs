@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use crate::arguments::parse_duration;
+use crate::arguments::{WantedUrls, parse_duration};
 use crate::arguments_fleet::ServersArguments;
 
 /// One crawl on many machines, over NATS JetStream and an object store.
@@ -28,6 +28,10 @@ pub(crate) enum FleetCommand {
     GoOn(NamedArguments),
     /// End the crawl: every node ships what it has, and ends
     End(NamedArguments),
+    Report(FleetReportArguments),
+    Why(FleetWhyArguments),
+    Urls(FleetUrlsArguments),
+    Config(FleetConfigArguments),
     Fetch(FetchArguments),
     Certs(CertsArguments),
     NatsConfig(NatsConfigArguments),
@@ -113,6 +117,64 @@ pub(crate) struct DrainArguments {
     /// Take it back: the node gets partitions again
     #[arg(long)]
     pub(crate) undo: bool,
+}
+
+/// What the crawl comes to so far: documents, URLs by state and reason, WARC files
+#[derive(Args)]
+#[command(after_help = CACHED)]
+pub(crate) struct FleetReportArguments {
+    #[command(flatten)]
+    pub(crate) fleet: NamedArguments,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Why a URL was fetched or not, when, where it was first found, its back-links, its place in the queue
+#[derive(Args)]
+#[command(after_help = CACHED)]
+pub(crate) struct FleetWhyArguments {
+    #[command(flatten)]
+    pub(crate) fleet: NamedArguments,
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List the crawl's URLs, sorted, as 'portolan urls' does
+#[derive(Args)]
+#[command(after_help = CACHED)]
+pub(crate) struct FleetUrlsArguments {
+    #[command(flatten)]
+    pub(crate) fleet: NamedArguments,
+    #[command(flatten)]
+    pub(crate) wanted: WantedUrls,
+}
+
+/// What is read from the store, and where it is kept.
+const CACHED: &str = "It shows what the nodes have shipped: some seconds are missing while they are at work. What is read \
+    from the store is kept in the folder that PORTOLAN_CACHE names [default: ~/.cache/portolan], and the next time only what \
+    is new is read.";
+
+/// Print the fleet's settings, or change some of them while it runs
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan fleet config web > web.toml\n  \
+    portolan fleet config web --set politeness.delay_ms=2000 --set limits.max_bytes_per_s=50000000\n  \
+    portolan fleet config web --max-pages 2000000\n\n\
+    Each node takes the new settings over within seconds, without giving up its share. What decides which URLs are crawled, \
+    and what the crawl was made with, stays.")]
+pub(crate) struct FleetConfigArguments {
+    #[command(flatten)]
+    pub(crate) fleet: NamedArguments,
+    /// Change a setting; several at once take effect together
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Let the fleet fetch N documents in all, where it was made with --max-pages
+    #[arg(long, value_name = "N")]
+    pub(crate) max_pages: Option<u64>,
 }
 
 /// Fetch the fleet's pages from the store: a directory of WARC files with one index over all of them

@@ -9,7 +9,7 @@ use portolan_fleet::{Fleet, FleetError, NewFleet, ServerConfig, Wish, certs};
 use portolan_model::Canonicalizer;
 
 use super::crawl::{read_seeds, read_settings};
-use super::fleet_status;
+use super::{fleet_config, fleet_report, fleet_status};
 use crate::arguments_fleet_commands::{
     CertsArguments, DrainArguments, FetchArguments, FleetCommand, NamedArguments,
     NatsConfigArguments, NewArguments,
@@ -18,6 +18,15 @@ use crate::failure::Failure;
 use crate::output::{say, sayln};
 
 pub(crate) fn run(command: FleetCommand) -> Result<ExitCode, Failure> {
+    match command {
+        FleetCommand::Report(arguments) => fleet_report::report(&arguments),
+        FleetCommand::Why(arguments) => fleet_report::why(&arguments),
+        FleetCommand::Urls(arguments) => fleet_report::urls(arguments),
+        command => act(command).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn act(command: FleetCommand) -> Result<(), Failure> {
     let wish = |fleet: &NamedArguments, wish, said: &str| {
         in_runtime(async {
             open(fleet).await?.wish(wish).await?;
@@ -43,8 +52,10 @@ pub(crate) fn run(command: FleetCommand) -> Result<ExitCode, Failure> {
         FleetCommand::Fetch(arguments) => in_runtime(fetch(&arguments)),
         FleetCommand::Certs(arguments) => make_certificates(&arguments),
         FleetCommand::NatsConfig(arguments) => nats_config(&arguments),
-    }?;
-    Ok(ExitCode::SUCCESS)
+        FleetCommand::Config(arguments) => in_runtime(fleet_config::run(&arguments)),
+        // `run` has done these.
+        FleetCommand::Report(_) | FleetCommand::Why(_) | FleetCommand::Urls(_) => Ok(()),
+    }
 }
 
 fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {

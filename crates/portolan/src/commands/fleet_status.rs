@@ -36,15 +36,20 @@ pub(super) async fn run(arguments: &FleetStatusArguments) -> Result<(), Failure>
     }
 }
 
-fn write(out: &mut impl Write, status: &FleetStatus) -> Result<(), Failure> {
+/// In words, after the fleet's name.
+pub(super) fn state(status: &FleetStatus) -> &'static str {
     let alive = status.nodes.values().filter(|node| node.alive).count();
-    let state = match status.wish {
+    match status.wish {
         Wish::Run if alive == 0 => "waits for nodes",
         Wish::Run => "is at work",
         Wish::Stop => "is stopped, and can go on",
         Wish::End => "was ended",
         Wish::Complete => "is complete",
-    };
+    }
+}
+
+fn write(out: &mut impl Write, status: &FleetStatus) -> Result<(), Failure> {
+    let state = state(status);
     let partitions = || {
         status
             .nodes

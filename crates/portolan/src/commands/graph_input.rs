@@ -3,7 +3,6 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use portolan_crawl::Crawl;
 use portolan_graph::{Chart, CrawlPages, GraphError, WebGraph, read_crawl, read_files};
 
 use super::inspect;
@@ -41,7 +40,7 @@ impl From<GraphError> for Failure {
 /// The graph; what was odd in it goes to stderr.
 pub(super) fn read(input: &GraphInput) -> Result<WebGraph, Failure> {
     let graph = match input.input.as_slice() {
-        [dir] if Crawl::exists(dir) => {
+        [dir] if inspect::is_crawl(dir) => {
             let which = match input.unfetched {
                 true => CrawlPages::Known,
                 false => CrawlPages::Fetched,

@@ -4,15 +4,25 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
+use portolan_crawl::Crawl;
 use portolan_model::Visit;
 use portolan_registry::{Snapshot, UrlRecord, UrlState};
 
+use super::fleet_crawl::{FleetCrawl, is_store};
 use crate::failure::Failure;
 use crate::output::Lines;
 
-/// The registry of the crawl in `dir`, as of now; works while the crawl runs.
+/// The registry of the crawl in `dir`, as of now; works while the crawl runs. `dir` may be the store of a fleet.
 pub(crate) fn open(dir: &Path) -> Result<Snapshot, Failure> {
-    Ok(portolan_crawl::snapshot(dir)?)
+    Ok(match FleetCrawl::at(dir)? {
+        Some(crawl) => portolan_crawl::snapshot(&crawl.updated()?)?,
+        None => portolan_crawl::snapshot(dir)?,
+    })
+}
+
+/// Is it a crawl's directory, or the store of a fleet?
+pub(crate) fn is_crawl(dir: &Path) -> bool {
+    Crawl::exists(dir) || is_store(dir)
 }
 
 /// Lines to stdout, in large pieces.

@@ -63,6 +63,10 @@ pub(crate) fn run(arguments: &NodeArguments) -> Result<ExitCode, Failure> {
         NodeEvent::Joined { resumed: true } => {
             tell(quiet, &format!("Node {name} goes on in fleet {fleet}."));
         }
+        NodeEvent::NewSettings => tell(
+            quiet,
+            "The fleet's settings have changed: going on with these.",
+        ),
         NodeEvent::Fenced(why) => noteln!("Node {name} joins anew: {why}"),
     })?;
     if arguments.json {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use portolan_crawl::Crawl;
 use portolan_crawl::report::{bytes, copies, counted, sitemaps, thousands};
 use portolan_model::Reason;
+use portolan_registry::{Snapshot, Stats};
 use serde_json::json;
 
 use super::inspect;
@@ -79,29 +80,66 @@ fn draw(text: &[u8], above: usize) -> Result<usize, Failure> {
 
 /// Writes how things stand. Returns the documents archived, and whether the crawl is running.
 fn look(arguments: &StatusArguments, out: &mut impl Write) -> Result<(u64, bool), Failure> {
-    let snapshot = inspect::open(&arguments.dir)?;
-    let stats = snapshot.stats();
-    let (mut hosts, mut hosts_failing, mut urls_waiting) = (0, 0, 0);
-    for (_, state) in snapshot.hosts().map_err(Failure::failed)? {
-        hosts += 1;
-        if state.counts.due > 0 && state.pulse.is_some_and(|pulse| pulse.is_failing()) {
-            hosts_failing += 1;
-            urls_waiting += state.counts.due.unsigned_abs();
-        }
-    }
+    let figures = Figures::of(&inspect::open(&arguments.dir)?)?;
     let running = Crawl::is_running(&arguments.dir);
-    let reasons: Vec<(Reason, u64)> = Reason::ALL
-        .iter()
-        .map(|&reason| (reason, stats.by_reason(reason)))
-        .filter(|(_, count)| *count > 0)
-        .collect();
+    let pages = figures.stats.pages;
     if arguments.json {
-        let reasons: serde_json::Map<String, serde_json::Value> = reasons
+        let mut value = figures.json();
+        value["running"] = json!(running);
+        inspect::write_json(out, &value)?;
+        return Ok((pages, running));
+    }
+    let state = match (running, figures.stats.due) {
+        (true, _) => "is running",
+        (false, 0) => "is complete",
+        (false, _) => "has stopped and can go on",
+    };
+    writeln!(out, "The crawl in {} {state}.", arguments.dir.display())?;
+    figures.tell(out)?;
+    Ok((pages, running))
+}
+
+/// What a registry comes to.
+pub(super) struct Figures {
+    pub(super) stats: Stats,
+    hosts: u64,
+    hosts_failing: u64,
+    urls_waiting: u64,
+}
+
+impl Figures {
+    pub(super) fn of(snapshot: &Snapshot) -> Result<Self, Failure> {
+        let mut figures = Self {
+            stats: snapshot.stats(),
+            hosts: 0,
+            hosts_failing: 0,
+            urls_waiting: 0,
+        };
+        for (_, state) in snapshot.hosts().map_err(Failure::failed)? {
+            figures.hosts += 1;
+            if state.counts.due > 0 && state.pulse.is_some_and(|pulse| pulse.is_failing()) {
+                figures.hosts_failing += 1;
+                figures.urls_waiting += u64::from(state.counts.due.unsigned_abs());
+            }
+        }
+        Ok(figures)
+    }
+
+    /// Why URLs failed or were excluded.
+    fn reasons(&self) -> impl Iterator<Item = (Reason, u64)> {
+        let all = Reason::ALL
             .iter()
+            .map(|&reason| (reason, self.stats.by_reason(reason)));
+        all.filter(|(_, count)| *count > 0)
+    }
+
+    pub(super) fn json(&self) -> serde_json::Value {
+        let stats = &self.stats;
+        let reasons: serde_json::Map<String, serde_json::Value> = self
+            .reasons()
             .map(|(reason, n)| (reason.name().to_owned(), json!(n)))
             .collect();
-        let value = json!({
-            "running": running,
+        json!({
             "pages": stats.pages,
             "requests": stats.requests,
             "wire_bytes": stats.wire_bytes,
@@ -114,67 +152,63 @@ fn look(arguments: &StatusArguments, out: &mut impl Write) -> Result<(u64, bool)
             "duplicates": stats.duplicates,
             "redirects": stats.redirects(),
             "sitemaps": stats.sitemaps,
-            "hosts": hosts,
-            "hosts_failing": hosts_failing,
-            "urls_waiting": urls_waiting,
+            "hosts": self.hosts,
+            "hosts_failing": self.hosts_failing,
+            "urls_waiting": self.urls_waiting,
             "back_links": stats.observations,
             "judged_due": stats.judged_due,
             "judged_out": stats.judged_out,
             "reasons": reasons,
-        });
-        inspect::write_json(out, &value)?;
-        return Ok((stats.pages, running));
+        })
     }
-    let state = match (running, stats.due) {
-        (true, _) => "is running",
-        (false, 0) => "is complete",
-        (false, _) => "has stopped and can go on",
-    };
-    writeln!(out, "The crawl in {} {state}.", arguments.dir.display())?;
-    writeln!(
-        out,
-        "  {} archived ({}) with {}; {} on the wire, {} of bodies.",
-        counted(stats.pages, "document"),
-        copies(stats.duplicates),
-        counted(stats.requests, "request"),
-        bytes(stats.wire_bytes),
-        bytes(stats.body_bytes)
-    )?;
-    writeln!(
-        out,
-        "  {} known on {}: {}, {}, {}{} due, {} failed, {} excluded.",
-        counted(stats.known, "URL"),
-        counted(hosts, "host"),
-        counted(stats.pages, "document"),
-        counted(stats.redirects(), "redirect"),
-        sitemaps(stats.sitemaps),
-        thousands(stats.due),
-        thousands(stats.failed),
-        thousands(stats.excluded)
-    )?;
-    if stats.judged_due + stats.judged_out > 0 {
+
+    pub(super) fn tell(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let stats = &self.stats;
         writeln!(
             out,
-            "  Changed settings made {} due and took {} out of the queue.",
-            counted(stats.judged_due, "URL"),
-            counted(stats.judged_out, "URL")
+            "  {} archived ({}) with {}; {} on the wire, {} of bodies.",
+            counted(stats.pages, "document"),
+            copies(stats.duplicates),
+            counted(stats.requests, "request"),
+            bytes(stats.wire_bytes),
+            bytes(stats.body_bytes)
         )?;
-    }
-    if urls_waiting > 0 {
         writeln!(
             out,
-            "  Of those due, {} wait for {} that fail.",
-            counted(urls_waiting, "URL"),
-            counted(hosts_failing, "host")
+            "  {} known on {}: {}, {}, {}{} due, {} failed, {} excluded.",
+            counted(stats.known, "URL"),
+            counted(self.hosts, "host"),
+            counted(stats.pages, "document"),
+            counted(stats.redirects(), "redirect"),
+            sitemaps(stats.sitemaps),
+            thousands(stats.due),
+            thousands(stats.failed),
+            thousands(stats.excluded)
         )?;
+        if stats.judged_due + stats.judged_out > 0 {
+            writeln!(
+                out,
+                "  Changed settings made {} due and took {} out of the queue.",
+                counted(stats.judged_due, "URL"),
+                counted(stats.judged_out, "URL")
+            )?;
+        }
+        if self.urls_waiting > 0 {
+            writeln!(
+                out,
+                "  Of those due, {} wait for {} that fail.",
+                counted(self.urls_waiting, "URL"),
+                counted(self.hosts_failing, "host")
+            )?;
+        }
+        for (reason, count) in self.reasons() {
+            writeln!(
+                out,
+                "    {:>10}  {reason}: {}",
+                thousands(count),
+                reason.sentence()
+            )?;
+        }
+        Ok(())
     }
-    for (reason, count) in reasons {
-        writeln!(
-            out,
-            "    {:>10}  {reason}: {}",
-            thousands(count),
-            reason.sentence()
-        )?;
-    }
-    Ok((stats.pages, running))
 }

@@ -17,25 +17,26 @@ use crate::failure::Failure;
 use crate::output::PlainText;
 
 pub(crate) fn run(arguments: &UrlsArguments) -> Result<ExitCode, Failure> {
-    let format = match arguments.json {
+    let wanted = &arguments.wanted;
+    let format = match wanted.json {
         true => UrlsFormat::Jsonl,
-        false => arguments.format,
+        false => wanted.format,
     };
-    if let Some(host) = &arguments.host
+    if let Some(host) = &wanted.host
         && (host.is_empty() || host.contains('/'))
     {
         return Err(Failure::usage(format!(
             "--host '{host}' is no host; write its name alone, such as www.example.org"
         )));
     }
-    if format == UrlsFormat::Parquet && arguments.out.is_none() && std::io::stdout().is_terminal() {
+    if format == UrlsFormat::Parquet && wanted.out.is_none() && std::io::stdout().is_terminal() {
         return Err(Failure::usage(
             "Parquet is not for a terminal; name a file with --out, or use '>'",
         ));
     }
-    replaceable("--out", arguments.out.as_ref())?;
+    replaceable("--out", wanted.out.as_ref())?;
     let rows = sorted(arguments)?;
-    match (&arguments.out, format) {
+    match (&wanted.out, format) {
         (None, UrlsFormat::Parquet) => write_parquet(std::io::stdout(), rows)?,
         (None, _) => write_lines(inspect::lines(), format, rows)?,
         (Some(path), _) => {
@@ -53,17 +54,15 @@ pub(crate) fn run(arguments: &UrlsArguments) -> Result<ExitCode, Failure> {
 /// All rows that are asked for, by URL.
 fn sorted(arguments: &UrlsArguments) -> Result<Sorted, Failure> {
     let snapshot = inspect::open(&arguments.dir)?;
+    let wanted = &arguments.wanted;
     let filter = UrlFilter {
-        state: arguments.state.map(|state| match state {
+        state: wanted.state.map(|state| match state {
             StateArgument::Visited => UrlState::Visited,
             StateArgument::Due => UrlState::Due,
             StateArgument::Failed => UrlState::Failed,
             StateArgument::Excluded => UrlState::Excluded,
         }),
-        host: arguments
-            .host
-            .as_ref()
-            .map(|host| host.to_ascii_lowercase()),
+        host: wanted.host.as_ref().map(|host| host.to_ascii_lowercase()),
     };
     let mut sorter = Sorter::new(MEMORY_BYTES);
     for record in snapshot.urls(filter) {

@@ -1,8 +1,10 @@
 //! `portolan warc`: verify, list and print records.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use portolan_archive::{
     Cat, FileCheck, IndexFaults, Part, cat, check_files, check_index, check_merged_index, list,
@@ -15,10 +17,14 @@ use portolan_crawl::{
 use portolan_model::Canonicalizer;
 use serde_json::json;
 
+use super::fleet_crawl::FleetCrawl;
 use super::inspect;
 use crate::arguments::WarcCommand;
 use crate::failure::Failure;
 use crate::output::{Lines, field, noteln};
+
+/// What names of WARC files end with.
+const WARC_ENDS: [&str; 4] = [".warc", ".warc.gz", ".arc", ".arc.gz"];
 
 pub(crate) fn run(command: WarcCommand) -> Result<ExitCode, Failure> {
     match command {
@@ -64,7 +70,8 @@ fn verify_all(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
             }
         }
     }
-    for path in files(paths)? {
+    for file in warcs(paths)? {
+        let path = file.path()?;
         let report = verify_for_index(&path, &surt).map_err(Failure::failed)?;
         let index = check_index(&report).map_err(Failure::failed)?;
         sound &= report.is_sound() && index.is_none();
@@ -155,7 +162,8 @@ pub(crate) fn tell(out: &mut impl Write, report: &FileCheck) -> std::io::Result<
 
 fn list_all(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
     let mut out = inspect::lines();
-    for path in files(paths)? {
+    for file in warcs(paths)? {
+        let path = file.path()?;
         for record in list(&path).map_err(Failure::failed)? {
             let record = record.map_err(Failure::failed)?;
             if json {
@@ -220,7 +228,7 @@ fn print_fresh(path: &Path, url: &str) -> Result<ExitCode, Failure> {
         .parse_seed(url)
         .map_err(|e| Failure::usage(format!("'{url}': {e}")))?;
     let mut out = Lines::of_bytes();
-    let fresh = write_fresh(&files(&[path.to_owned()])?, &url, &mut out)?;
+    let fresh = write_fresh(&files_with(path, Some(url.as_str()))?, &url, &mut out)?;
     out.flush()?;
     match fresh {
         Fresh::Absent => {
@@ -238,7 +246,11 @@ fn print_fresh(path: &Path, url: &str) -> Result<ExitCode, Failure> {
 /// As it is in the file; only a terminal gets it in plain characters.
 fn print_record(path: &Path, which: Cat<'_>, part: Shown) -> Result<ExitCode, Failure> {
     let mut out = Lines::of_bytes();
-    let files = files(&[path.to_owned()])?;
+    let url = match which {
+        Cat::Url(url) => Some(url),
+        _ => None,
+    };
+    let files = files_with(path, url)?;
     let found = match part {
         Shown::Payload => write_payload(&files, which, &mut out)?,
         Shown::Record => cat_first(&files, which, Part::Record, &mut out)?,
@@ -270,6 +282,79 @@ fn cat_first(
     Ok(false)
 }
 
+/// A WARC file that is looked into.
+enum WarcFile {
+    Here(PathBuf),
+    /// Fetched when it is its turn.
+    Stored(Rc<FleetCrawl>, String),
+}
+
+impl WarcFile {
+    fn path(&self) -> Result<PathBuf, Failure> {
+        match self {
+            Self::Here(path) => Ok(path.clone()),
+            Self::Stored(crawl, name) => crawl.warc(name),
+        }
+    }
+}
+
+/// Files as they are, those of directories, and those of a fleet's store: all of them, or the one that is named.
+fn warcs(paths: &[PathBuf]) -> Result<Vec<WarcFile>, Failure> {
+    let mut found = Vec::new();
+    for path in paths {
+        let (store, name) = match path.file_name().filter(|_| !path.exists()) {
+            Some(name) if is_warc(name) => (path.parent().unwrap_or(path), Some(name)),
+            _ => (path.as_path(), None),
+        };
+        match FleetCrawl::at(store)? {
+            Some(crawl) => {
+                let all = crawl.warcs()?;
+                let crawl = Rc::new(crawl);
+                let of = |name| WarcFile::Stored(Rc::clone(&crawl), name);
+                match name {
+                    Some(name) => found.push(of(name.to_string_lossy().into_owned())),
+                    None => found.extend(all.into_iter().map(of)),
+                }
+            }
+            None => found.extend(
+                files(std::slice::from_ref(path))?
+                    .into_iter()
+                    .map(WarcFile::Here),
+            ),
+        }
+    }
+    Ok(found)
+}
+
+/// The files in which something is looked for: of a fleet's store those that have something of the URL.
+fn files_with(path: &Path, url: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
+    match (FleetCrawl::at(path)?, url) {
+        (Some(crawl), Some(url)) => {
+            let found = crawl.warcs_with(url)?;
+            match found.is_empty() {
+                true => Err(Failure::failed(format!(
+                    "{} has no response to {url}",
+                    path.display()
+                ))),
+                false => Ok(found),
+            }
+        }
+        (Some(_), None) => Err(Failure::usage(format!(
+            "--offset is for one WARC file; name it: {}/NAME.warc.gz",
+            path.display()
+        ))),
+        (None, _) => warcs(&[path.to_owned()])?
+            .iter()
+            .map(WarcFile::path)
+            .collect(),
+    }
+}
+
+fn is_warc(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    WARC_ENDS.iter().any(|end| name.ends_with(end))
+}
+
 /// Files as they are; of a directory its WARC files, of a crawl's directory those of its archive.
 pub(crate) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
@@ -289,11 +374,7 @@ pub(crate) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         let before = files.len();
         for entry in std::fs::read_dir(dir)? {
             let name = entry?.path();
-            let text = name.to_string_lossy();
-            if [".warc", ".warc.gz", ".arc", ".arc.gz"]
-                .iter()
-                .any(|end| text.ends_with(end))
-            {
+            if name.file_name().is_some_and(is_warc) {
                 files.push(name);
             }
         }

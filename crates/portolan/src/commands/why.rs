@@ -13,12 +13,30 @@ use portolan_model::{
 use portolan_registry::{QueuePosition, Snapshot, UrlRecord, UrlState};
 use serde_json::json;
 
+use super::fleet_crawl::FleetCrawl;
 use super::inspect;
 use crate::arguments::WhyArguments;
 use crate::failure::Failure;
 use crate::output::field;
 
 pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
+    match FleetCrawl::at(&arguments.dir)? {
+        Some(crawl) => tell_of(&crawl, &arguments.url, arguments.json),
+        None => tell(arguments, None),
+    }
+}
+
+/// Of a fleet's crawl.
+pub(super) fn tell_of(crawl: &FleetCrawl, url: &str, json: bool) -> Result<ExitCode, Failure> {
+    let arguments = WhyArguments {
+        dir: crawl.updated()?,
+        url: url.to_owned(),
+        json,
+    };
+    tell(&arguments, Some(crawl))
+}
+
+fn tell(arguments: &WhyArguments, fleet: Option<&FleetCrawl>) -> Result<ExitCode, Failure> {
     let snapshot = inspect::open(&arguments.dir)?;
     let canonicalizer = Crawl::canonicalizer(&arguments.dir)?;
     let url = canonicalizer
@@ -51,12 +69,21 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<ExitCode, Failure> {
         Some(doc) => snapshot.url_of(doc).map_err(Failure::failed)?,
         None => None,
     };
-    let warc = archived_in(&arguments.dir, visit.as_ref())?;
-    let redirects_to = match (&visit, &warc) {
-        (Some(visit), Some((path, offset))) if (300..400).contains(&visit.status) => {
+    let mut warc = match fleet {
+        Some(crawl) => archived_by(crawl, visit.as_ref())?,
+        None => archived_in(&arguments.dir, visit.as_ref())?,
+    };
+    let redirects = visit
+        .as_ref()
+        .is_some_and(|visit| (300..400).contains(&visit.status));
+    let redirects_to = match warc.as_mut().filter(|_| redirects) {
+        Some((path, offset)) => {
+            if let (Some(crawl), Some(name)) = (fleet, path.to_str()) {
+                *path = crawl.warc(name)?;
+            }
             portolan_crawl::redirect_target(path, *offset, &url, &canonicalizer)?
         }
-        _ => None,
+        None => None,
     };
     let story = Story {
         record,
@@ -108,6 +135,18 @@ fn archived_in(dir: &Path, visit: Option<&Visit>) -> Result<Option<(PathBuf, u64
     let prefix = Crawl::saved_settings(dir)?.archive.file_prefix();
     let path = warc_path(dir, &prefix, at.file).map_err(Failure::failed)?;
     Ok(path.map(|path| (path, at.offset)))
+}
+
+/// The same of a fleet: the file's name, and not yet where it is.
+fn archived_by(
+    crawl: &FleetCrawl,
+    visit: Option<&Visit>,
+) -> Result<Option<(PathBuf, u64)>, Failure> {
+    let Some(at) = visit.and_then(|visit| visit.archive) else {
+        return Ok(None);
+    };
+    let name = crawl.warc_of(at.file)?;
+    Ok(name.map(|name| (PathBuf::from(name), at.offset)))
 }
 
 /// A URL that no page named.
