@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -19,6 +19,7 @@ use crate::metrics::Progress;
 use crate::modules::{Extensions, FinishedPage, Module};
 use crate::outside::Outside;
 use crate::recovery::Recovered;
+use crate::redivide::{self, Divide, Divided};
 use crate::report::{JudgedAgain, Report};
 use crate::retry::Retry;
 use crate::secret;
@@ -54,6 +55,10 @@ pub struct Plan {
     pub new_session: bool,
     /// With `new_session`: queues go by the PageRank of what was fetched so far, and no longer by what the crawl began with.
     pub ranked_session: bool,
+    /// With `new_session`: the crawl is divided anew first. A division that was cut off is carried out also without it.
+    pub divide: Option<Divide>,
+    /// Set to true by another thread, it has [`Crawl::prepare`] give up what takes long there. Nothing is lost by it.
+    pub give_up: Arc<AtomicBool>,
     /// Keep what is known fresh, at the rate of `settings.freshness`, until stopped.
     pub keep_fresh: bool,
     /// Limits that hold for this run alone. They win over the settings, and are not remembered.
@@ -84,6 +89,8 @@ impl Plan {
             new_session: false,
             keep_fresh: false,
             ranked_session: false,
+            divide: None,
+            give_up: Arc::default(),
             retry: None,
             this_run: RunLimits::default(),
             outside: Outside::default(),
@@ -184,6 +191,7 @@ pub struct Crawl {
     pub(crate) recovered: Recovered,
     pub(crate) too_few_files: Option<TooFewFiles>,
     pub(crate) judging_for: Option<Vec<String>>,
+    pub(crate) divided: Option<Divided>,
     pub(crate) canonicalizer: Canonicalizer,
     /// Those that this run was given, and those of earlier runs.
     pub(crate) seeds: Vec<CanonicalUrl>,
@@ -241,8 +249,10 @@ impl Crawl {
     }
 
     /// Check the plan, and make, open or recover the crawl's directory. Nothing runs yet.
-    pub fn prepare(plan: Plan) -> Result<Prepared, CrawlError> {
-        let books = Checked::new(plan)?.open()?;
+    pub fn prepare(mut plan: Plan) -> Result<Prepared, CrawlError> {
+        let divided = redivide::see_to(&mut plan)?;
+        let mut books = Checked::new(plan)?.open()?;
+        books.divided = divided;
         Ok(Prepared { books })
     }
 
@@ -261,6 +271,11 @@ impl Crawl {
     /// The crawl runs with fewer connections than it is set to, because too few files may be open.
     pub fn too_few_files(&self) -> Option<TooFewFiles> {
         self.too_few_files
+    }
+
+    /// What came of dividing the crawl anew, if that was done before this run began.
+    pub fn divided(&self) -> Option<&Divided> {
+        self.divided.as_ref()
     }
 
     /// The number of the session; the first is 1.

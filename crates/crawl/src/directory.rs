@@ -26,6 +26,10 @@ pub(crate) const SETTINGS_FILE: &str = "crawl.toml";
 pub(crate) const SEEDS_FILE: &str = "seeds.txt";
 /// The rank table that the crawl began with, where its order needs one.
 pub(crate) const RANKS_FILE: &str = "ranks";
+/// Where a crawl is divided anew: its new registry, until it takes the old one's place.
+pub(crate) const DIVIDING_DIR: &str = "dividing";
+/// In there: all of the new is whole, and counts from now on.
+pub(crate) const READY_FILE: &str = "ready";
 /// Ends the name of a file that is being written.
 const UNFINISHED: &str = ".new";
 
@@ -85,6 +89,12 @@ pub(crate) fn refuse_without_registry(dir: &Path) -> Result<(), CrawlError> {
     let warcs = portolan_archive::count_warcs(dir)?;
     if warcs == 0 || registry.join("meta").exists() {
         return Ok(());
+    }
+    if dir.join(DIVIDING_DIR).join(READY_FILE).exists() {
+        return Err(CrawlError::Input(format!(
+            "the crawl in {} was stopped while it was divided anew; nothing is lost, and 'portolan crawl --out {0}' goes on with it",
+            dir.display()
+        )));
     }
     Err(CrawlError::Input(format!(
         "{} is missing, but {} holds {}; put the registry back from a copy, or start anew in another directory",

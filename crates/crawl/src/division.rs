@@ -1,6 +1,6 @@
 //! Who fetches what in this crawl: the partitioner that the settings name, and what the crawl's directory
-//! remembers of it. Whatever the method, a site belongs to one partition for the life of the
-//! crawl, which is what `once` and `polite` rest on.
+//! remembers of it. Whatever the method, a site belongs to one partition until a
+//! new session is divided anew (`redivide`), which is what `once` and `polite` rest on.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -108,6 +108,22 @@ impl Chosen {
             chosen.must_be_the_same_file(dir)?;
         }
         Ok(chosen)
+    }
+
+    /// What a crawl is divided by anew. `cut` is the part vector, where these settings say that there is one.
+    pub(crate) fn anew(settings: &Settings, cut: &Path) -> Result<Self, CrawlError> {
+        let source = match settings.partition.method {
+            PartitionMethod::Vector => Source::Vector {
+                path: cut.to_owned(),
+                checksum: open_vector(cut)?.checksum(),
+            },
+            PartitionMethod::Hash | PartitionMethod::Dset => Source::Hash,
+        };
+        Ok(Self {
+            settings: settings.partition.clone(),
+            partitions: settings.registry.partitions,
+            source,
+        })
     }
 
     /// How many a new crawl gets.
@@ -442,7 +458,7 @@ fn must_agree(
 ) -> Result<(), CrawlError> {
     let differs = |setting: &str| {
         Err(CrawlError::Input(format!(
-            "partition.{setting}: it is fixed when a crawl begins, and the one in {} began with another; begin another crawl to change it",
+            "partition.{setting}: it is fixed when a crawl begins, and the one in {} began with another; '--new-session --divide' changes it",
             dir.display()
         )))
     };

@@ -28,6 +28,9 @@ pub enum CrawlError {
     /// What the fleet's servers or its store hold is not what was put there.
     #[error("{0}")]
     Fleet(String),
+    /// A person stopped it before the crawl ran.
+    #[error("{0}")]
+    Stopped(String),
     /// A part of the crawler died; the crawl stops rather than going on without it.
     #[error("internal error: {0}; please report it, the crawl can be resumed")]
     Internal(String),

@@ -75,6 +75,7 @@ mod preview;
 mod promise;
 mod rate;
 mod recovery;
+mod redivide;
 mod refresh;
 pub mod report;
 mod retry;
@@ -115,6 +116,7 @@ pub use preview::{
     AnswerPreview, LinkPreview, NotAnswered, Preview, RobotsDecision, RobotsPreview, preview,
 };
 pub use recovery::Recovered;
+pub use redivide::{Divide, DivideBy, Divided};
 pub use report::Report;
 pub use retry::Retry;
 pub use settings::Settings;

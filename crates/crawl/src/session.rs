@@ -14,6 +14,7 @@ use crate::crawl::REGISTRY_DIR;
 use crate::directory;
 use crate::error::CrawlError;
 use crate::judging::{Hand, Judge, wait_until_folded};
+use crate::redivide::{Divide, DivideBy};
 use crate::sealed::{seal, unseal};
 
 /// The last session that was begun in a crawl's directory.
@@ -25,8 +26,12 @@ const URLS_TOGETHER: usize = 500;
 const NUMBER: &str = "session ";
 const BEGUN: &str = " begun at ";
 const UNFINISHED: &str = ", not all of its URLs are due yet";
-/// The same where queues go by the ranks of the last session's graph.
-const RANKED_UNFINISHED: &str = ", ranked, not all of its URLs are due yet";
+/// Before `UNFINISHED`, where queues go by the ranks of the last session's graph.
+const RANKED: &str = ", ranked";
+/// Before both, where the crawl is to be divided anew first: followed by what by, ...
+const TO_DIVIDE: &str = ", to be divided by ";
+/// ... this, and the number of partitions.
+const INTO: &str = " into ";
 
 /// The end of the note of a session in which pages are kept fresh: nothing is due because it begins. Before all partitions know of it, ...
 const KEEPS_UNFINISHED: &str = ", to keep fresh";
@@ -42,6 +47,16 @@ pub(crate) struct Beginning {
     keeps: bool,
     /// Queues go by the ranks of the last session's graph.
     ranked: bool,
+    /// The crawl is divided anew before anything else.
+    divide: Option<Divide>,
+}
+
+/// A division that is to be carried out before its session begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NotedDivision {
+    pub(crate) divide: Divide,
+    /// The session that follows goes by ranks.
+    pub(crate) ranked: bool,
 }
 
 /// What a person asked for.
@@ -63,6 +78,61 @@ pub(crate) fn of(partitions: &[Partition], beginning: Option<&Beginning>) -> (u3
         Some((number, begun_ms)) if number > 1 => (number, begun_ms),
         _ => (1, 0),
     }
+}
+
+/// The division that a session which is being begun waits for.
+pub(crate) fn noted_division(dir: &Path) -> Result<Option<NotedDivision>, CrawlError> {
+    let noted = Beginning::read(dir)?.filter(|(_, unfinished)| *unfinished);
+    Ok(noted.and_then(|(beginning, _)| {
+        beginning.divide.map(|divide| NotedDivision {
+            divide,
+            ranked: beginning.ranked,
+        })
+    }))
+}
+
+/// A division is to be carried out, and then a session begins: this one, with its number and the time of its beginning, or
+/// the one whose beginning is unfinished.
+pub(crate) fn note_division(
+    dir: &Path,
+    noted: NotedDivision,
+    (number, begun_ms): (u32, u64),
+) -> Result<(), CrawlError> {
+    let unfinished =
+        Beginning::read(dir)?.filter(|(before, unfinished)| *unfinished && !before.keeps);
+    let (number, begun_ms) = match unfinished {
+        Some((before, _)) => (before.number, before.begun_ms),
+        None => (number, begun_ms),
+    };
+    let beginning = Beginning {
+        dir: dir.to_owned(),
+        number,
+        begun_ms,
+        keeps: false,
+        ranked: noted.ranked,
+        divide: Some(noted.divide),
+    };
+    beginning.note_unfinished()
+}
+
+/// The division has been carried out; the session is still to begin.
+pub(crate) fn note_divided(dir: &Path) -> Result<(), CrawlError> {
+    match Beginning::read(dir)? {
+        Some((mut beginning, true)) if beginning.divide.is_some() => {
+            beginning.divide = None;
+            beginning.note_unfinished()
+        }
+        _ => Ok(()),
+    }
+}
+
+/// As `note_unfinished` writes it.
+fn parse_division(text: &str) -> Option<Divide> {
+    let (by, partitions) = text.split_once(INTO)?;
+    Some(Divide {
+        by: DivideBy::from_name(by)?,
+        partitions: Some(partitions.parse().ok()?),
+    })
 }
 
 impl Beginning {
@@ -89,12 +159,9 @@ impl Beginning {
             begun_ms: now_ms,
             keeps: asked.keep_fresh && !asked.new_session,
             ranked: asked.ranked,
+            divide: None,
         };
-        beginning.note(match (beginning.keeps, beginning.ranked) {
-            (true, _) => KEEPS_UNFINISHED,
-            (false, true) => RANKED_UNFINISHED,
-            (false, false) => UNFINISHED,
-        })?;
+        beginning.note_unfinished()?;
         Ok(Some(beginning))
     }
 
@@ -108,25 +175,32 @@ impl Beginning {
         let text = unseal(&sealed, &path, "")?;
         let parse = |text: &str| {
             let (number, begun) = text.trim_end().strip_prefix(NUMBER)?.split_once(BEGUN)?;
-            let ranked = begun.ends_with(RANKED_UNFINISHED);
             let ends = [
-                (RANKED_UNFINISHED, false, true),
                 (UNFINISHED, false, true),
                 (KEEPS_UNFINISHED, true, true),
                 (KEEPS, true, false),
                 ("", false, false),
             ];
             let with = |(end, keeps, unfinished)| {
-                let begun_ms = begun.strip_suffix(end)?;
-                Some((begun_ms, keeps, unfinished))
+                let begun = begun.strip_suffix(end)?;
+                Some((begun, keeps, unfinished))
             };
-            let (begun_ms, keeps, unfinished) = ends.into_iter().find_map(with)?;
+            let (begun, keeps, unfinished) = ends.into_iter().find_map(with)?;
+            let (begun, ranked) = match begun.strip_suffix(RANKED) {
+                Some(begun) => (begun, true),
+                None => (begun, false),
+            };
+            let (begun_ms, divide) = match begun.split_once(TO_DIVIDE) {
+                Some((begun_ms, divide)) => (begun_ms, Some(parse_division(divide)?)),
+                None => (begun, None),
+            };
             let beginning = Self {
                 dir: dir.to_owned(),
                 number: number.parse().ok()?,
                 begun_ms: begun_ms.parse().ok()?,
                 keeps,
                 ranked,
+                divide,
             };
             Some((beginning, unfinished))
         };
@@ -136,6 +210,22 @@ impl Beginning {
                 path.display()
             ))
         })
+    }
+
+    /// Its URLs are not all due yet.
+    fn note_unfinished(&self) -> Result<(), CrawlError> {
+        if self.keeps {
+            return self.note(KEEPS_UNFINISHED);
+        }
+        let divide = self.divide.map(|divide| {
+            let partitions = divide.partitions.unwrap_or_default();
+            format!("{TO_DIVIDE}{}{INTO}{partitions}", divide.by.name())
+        });
+        let ranked = if self.ranked { RANKED } else { "" };
+        self.note(&format!(
+            "{}{ranked}{UNFINISHED}",
+            divide.unwrap_or_default()
+        ))
     }
 
     fn note(&self, state: &str) -> Result<(), CrawlError> {
@@ -293,6 +383,28 @@ mod tests {
         begun.note(KEEPS).expect("noted");
         assert!(wanted(KEEP).is_none() && wanted(Asked::default()).is_none());
         assert!(wanted(NEW).is_some_and(|next| !next.keeps));
+    }
+
+    #[test]
+    fn a_division_that_was_cut_off_is_known_until_it_is_done() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let noted = || noted_division(dir.path()).expect("read");
+        assert!(noted().is_none());
+        for (by, partitions, ranked) in [(DivideBy::Graph, 12, false), (DivideBy::Hash, 3, true)] {
+            let divide = Divide {
+                by,
+                partitions: Some(partitions),
+            };
+            let wanted = NotedDivision { divide, ranked };
+            note_division(dir.path(), wanted, (2, 77)).expect("noted");
+            let found = noted().expect("a division");
+            assert_eq!((found.divide, found.ranked), (divide, ranked));
+        }
+        note_divided(dir.path()).expect("noted");
+        assert!(noted().is_none());
+        let next = Beginning::wanted(dir.path(), &[], Asked::default(), 99).expect("read");
+        let next = next.expect("it goes on");
+        assert_eq!((next.number, next.begun_ms, next.ranked), (2, 77, true));
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub(crate) enum Command {
         mut_arg("wait", |arg| arg.hide(true)),
         mut_arg("retry_failed", |arg| arg.hide(true)),
         mut_arg("new_session", |arg| arg.hide(true)),
+        mut_arg("divide", |arg| arg.hide(true)),
         mut_arg("keep_fresh", |arg| arg.hide(true)),
         mut_arg("order", |arg| arg.hide(true)),
         mut_arg("rate", |arg| arg.hide(true)),
@@ -93,7 +94,7 @@ pub(crate) enum Command {
     portolan crawl --out docs --retry-failed timeout,http-5xx\n\n\
   Crawl the same pages again, and see what has changed:\n\n\
     portolan crawl --out docs --new-session\n\
-    portolan crawl --out docs --new-session --order pagerank\n\
+    portolan crawl --out docs --new-session --divide graph --order pagerank\n\
     portolan sessions docs\n\n\
   Keep what is known fresh until stopped, always the page that is worth most:\n\n\
     portolan crawl --out docs --keep-fresh --rate 50/s\n\
@@ -165,6 +166,10 @@ pub(crate) struct CrawlArguments {
     /// frontier.order
     #[arg(long, value_enum, value_name = "ORDER", requires = "new_session")]
     pub(crate) order: Option<SessionOrder>,
+    /// With --new-session: divide the sites anew among the partitions first, by a cut of the graph that was fetched so far (as much
+    /// to fetch for each, few links between them), or by hash
+    #[arg(long, value_enum, value_name = "BY", requires = "new_session")]
+    pub(crate) divide: Option<DivideArgument>,
     /// Keep what the crawl in DIR knows fresh, without end: always the page that is worth most becomes due, by how often it
     /// changes, how old its copy is and how many pages link to it
     #[arg(long)]
@@ -175,7 +180,8 @@ pub(crate) struct CrawlArguments {
     /// The same a day
     #[arg(long, value_name = "N", requires = "keep_fresh", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) per_day: Option<u64>,
-    /// Cut the Web into N partitions (setting registry.partitions) [default: four for each core]
+    /// Cut the Web into N partitions (setting registry.partitions) [default: four for each core; with --divide as many as
+    /// there are]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) partitions: Option<u16>,
     /// What becomes of links to other partitions (setting partition.mode). Only to compare with: 'firewall' throws them away,
@@ -251,6 +257,15 @@ pub(crate) enum ModeArgument {
     Firewall,
     /// Followed by whoever finds them: pages are fetched several times. Only to compare with
     CrossOver,
+}
+
+/// By what a new session divides the sites.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum DivideArgument {
+    /// A cut of the graph of the pages that were fetched
+    Graph,
+    /// A hash of a site's name, as in a crawl that begins
+    Hash,
 }
 
 /// What a new session's queues are sorted by.

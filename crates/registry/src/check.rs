@@ -7,7 +7,7 @@ use crate::frontier::ENTRIES;
 use crate::held::read_held;
 use crate::hosts::STATES;
 use crate::lock::DirLock;
-use crate::log::{Arrival, Entry, JournalReader, Positions, list_segments};
+use crate::log::{Arrival, Entry, JournalReader, Moved, Positions, list_segments};
 use crate::manifest::Manifest;
 use crate::meta::Meta;
 use crate::registry::{journal_dir, partition_dir};
@@ -245,6 +245,8 @@ fn read_journal(
                 | Entry::Session { .. }
                 | Entry::Refresh { .. }
                 | Entry::Sent { .. } => {}
+                Entry::Moved(Moved::Counts { stats: counted, .. }) => stats.add(&counted),
+                Entry::Moved(_) => {}
             }
         }
     }

@@ -63,6 +63,7 @@ mod mirror;
 mod partition;
 mod recent;
 mod record;
+mod redivide;
 mod registry;
 mod replay;
 mod scan;
@@ -83,11 +84,12 @@ pub use grant::{Grant, GrantId, Granted, Return, Terms};
 pub use hosts::{HostCounts, HostState};
 pub use log::{
     Arrival, Ask, Behind, Chunk, Delivery, Entry, Exchanged, Exporter, Forward, Forwarded, Heard,
-    Inbox, Journal, Origin, Received, Renewed, Settler, Was,
+    Inbox, Journal, Moved, MovedUrl, Origin, Received, Renewed, Settler, Was,
 };
 pub use mirror::Mirror;
 pub use partition::{Backlog, Due, Partition, Rest, Turn};
 pub use record::UrlState;
+pub use redivide::{Redivided, Redivision};
 pub use registry::{InFleet, Opened, Registry};
 pub use sessions::SessionStats;
 pub use settings::RegistrySettings;

@@ -21,6 +21,10 @@ impl UrlState {
         UrlState::Excluded,
     ];
 
+    pub(crate) fn from_u8(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             UrlState::Due => "due",

@@ -281,7 +281,11 @@ impl Snapshot {
 }
 
 /// The states of these partitions, as of their checkpoints and what the journal says since.
-fn open_states(dir: &Path, wanted: &[u16], meta: (Meta, Identities)) -> Result<Vec<State>> {
+pub(crate) fn open_states(
+    dir: &Path,
+    wanted: &[u16],
+    meta: (Meta, Identities),
+) -> Result<Vec<State>> {
     let mut attempt = 1;
     loop {
         let manifests = manifests(dir, wanted)?;
@@ -292,6 +296,16 @@ fn open_states(dir: &Path, wanted: &[u16], meta: (Meta, Identities)) -> Result<V
             result => return result,
         }
     }
+}
+
+/// Where the archive ended when the last commit was made.
+pub(crate) fn archive_end(dir: &Path, meta: Meta) -> Result<Option<(u32, u64)>> {
+    let all: Vec<u16> = (0..meta.partitions).collect();
+    let manifests = manifests(dir, &all)?;
+    let known: Positions = manifests.iter().map(|(&id, m)| (id, m.seq)).collect();
+    let mut journal = JournalReader::open(&journal_dir(dir), &known)?;
+    while journal.next()?.is_some() {}
+    Ok(journal.end().archive_end)
 }
 
 fn manifests(dir: &Path, wanted: &[u16]) -> Result<BTreeMap<u16, Manifest>> {

@@ -151,6 +151,29 @@ impl Stats {
         self.duplicates -= u64::from(was.duplicate);
     }
 
+    /// A visited URL has come from another partition.
+    pub(crate) fn move_in(&mut self, was: Was) {
+        self.pages += u64::from(was.document);
+        self.sitemaps += u64::from(was.sitemap);
+        self.duplicates += u64::from(was.duplicate);
+    }
+
+    /// What of it is no sum over the URLs that are known now.
+    pub(crate) fn without_urls(&self) -> Self {
+        Self {
+            known: 0,
+            due: 0,
+            visited: 0,
+            failed: 0,
+            excluded: 0,
+            pages: 0,
+            sitemaps: 0,
+            duplicates: 0,
+            by_reason: vec![0; REASONS],
+            ..self.clone()
+        }
+    }
+
     /// The counters of a session; the last one, mostly.
     pub(crate) fn session(&mut self, number: u32) -> &mut SessionStats {
         let at = match self.sessions.last() {

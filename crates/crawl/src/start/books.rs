@@ -25,6 +25,7 @@ use crate::named::Named;
 use crate::pauses::Pauses;
 use crate::politeness::Politeness;
 use crate::recovery::Recovered;
+use crate::redivide::Divided;
 use crate::retry::Retry;
 use crate::secret;
 use crate::session::{self, Asked, Beginning};
@@ -52,6 +53,8 @@ pub(crate) struct Books {
     pub(super) gate: Gate,
     /// Settings have changed: what is known is judged again.
     pub(super) judging: Option<Judging>,
+    /// The crawl was divided anew.
+    pub(crate) divided: Option<Divided>,
     /// A new session begins.
     pub(super) beginning: Option<Beginning>,
     /// The number of the session, and when it began.
@@ -182,6 +185,7 @@ impl Checked {
             pauses,
             gate,
             judging,
+            divided: None,
             beginning,
             session,
             some_wait,

@@ -31,6 +31,7 @@ use crate::outside::Outside;
 use crate::page::Workbench;
 use crate::rate::Rate;
 use crate::recovery::Recovered;
+use crate::redivide::Divided;
 use crate::report::Report;
 use crate::routes::{Ends, Routes};
 use crate::shared::{LARGE_BODIES, ROOM_KIB, Shared, UNFOLDED_KIB};
@@ -63,6 +64,7 @@ impl Books {
             recovered: employed.recovered,
             too_few_files: employed.too_few_files,
             judging_for: employed.judging_for,
+            divided: employed.divided,
             canonicalizer,
             seeds,
             watcher,
@@ -257,6 +259,7 @@ impl Books {
             recovered: self.archive.recovered,
             too_few_files,
             judging_for,
+            divided: self.divided,
             watcher,
         })
     }
@@ -270,6 +273,7 @@ struct Employed {
     recovered: Recovered,
     too_few_files: Option<TooFewFiles>,
     judging_for: Option<Vec<String>>,
+    divided: Option<Divided>,
     watcher: Watcher,
 }
 

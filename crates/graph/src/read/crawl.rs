@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use portolan_registry::{Snapshot, UrlFilter, UrlState};
+use portolan_model::{Outcome, Visit};
+use portolan_registry::{Snapshot, UrlFilter, UrlRecord, UrlState};
 
 use crate::error::{GraphError, Result};
 use crate::graph::{LinksBuilder, Note, PagesBuilder, WebGraph};
@@ -10,7 +11,7 @@ use crate::graph::{LinksBuilder, Note, PagesBuilder, WebGraph};
 /// Which URLs of a crawl are pages of its graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CrawlPages {
-    /// Those that were fetched; links to others are left out and counted.
+    /// Those that were fetched, also where they are due again by now; links to others are left out and counted.
     Fetched,
     /// All that are known. Those that were not fetched have no links, and a size that is assumed.
     Known,
@@ -21,21 +22,15 @@ pub fn read_crawl(snapshot: &Snapshot, which: CrawlPages) -> Result<WebGraph> {
     let mut builder = PagesBuilder::default();
     let mut numbers: HashMap<u64, u32> = HashMap::new();
     let mut seeds = Vec::new();
-    let filter = UrlFilter {
-        state: match which {
-            CrawlPages::Fetched => Some(UrlState::Visited),
-            CrawlPages::Known => None,
-        },
-        host: None,
-    };
-    for record in snapshot.urls(filter) {
+    for record in snapshot.urls(UrlFilter::default()) {
         let record = record?;
+        let fetched = last_fetch(snapshot, &record)?;
+        if which == CrawlPages::Fetched && fetched.is_none() {
+            continue;
+        }
         let number = u32::try_from(builder.count())
             .map_err(|_| GraphError::Request("the crawl has too many pages".to_owned()))?;
-        let bytes = match record.state {
-            UrlState::Visited => snapshot.visit(&record)?.map(|visit| visit.wire_bytes),
-            _ => None,
-        };
+        let bytes = fetched.map(|visit| visit.wire_bytes);
         let url = portolan_model::CanonicalUrl::from_canonical(record.url.clone());
         let host = url.as_ref().map_or(record.url.as_str(), |url| url.host());
         builder.push(&record.url, host, bytes);
@@ -87,4 +82,21 @@ pub fn read_crawl(snapshot: &Snapshot, which: CrawlPages) -> Result<WebGraph> {
         seeds,
         notes,
     })
+}
+
+/// The visit that fetched a URL last, if it is fetched, or was and is due again.
+fn last_fetch(snapshot: &Snapshot, url: &UrlRecord) -> Result<Option<Visit>> {
+    if !matches!(url.state, UrlState::Visited | UrlState::Due) {
+        return Ok(None);
+    }
+    let Some(last) = snapshot.visit(url)? else {
+        return Ok(None);
+    };
+    // An attempt that failed since says where the last check is.
+    let is_fetch = |visit: &Visit| visit.outcome == Outcome::Fetched;
+    let fetched = match is_fetch(&last) {
+        true => Some(last),
+        false => snapshot.check_before(url, &last)?.filter(is_fetch),
+    };
+    Ok(fetched)
 }

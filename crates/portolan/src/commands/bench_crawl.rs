@@ -117,6 +117,8 @@ fn measure(
         new_session: false,
         keep_fresh: false,
         ranked_session: false,
+        divide: None,
+        give_up: Default::default(),
     };
     let report = crawl::drive(plan, Display::new(arguments.json))?;
     Ok((report, server.verdict()?))

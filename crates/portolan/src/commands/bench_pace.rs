@@ -145,6 +145,8 @@ fn crawl(
         new_session: false,
         keep_fresh: false,
         ranked_session: false,
+        divide: None,
+        give_up: Default::default(),
     };
     let crawl = Crawl::start(plan)?;
     let begun = Instant::now();

@@ -11,13 +11,14 @@ use portolan_crawl::report::{counted, thousands};
 use portolan_crawl::scope::ScopeKind;
 use portolan_crawl::settings::{ExchangeMode, TolUse};
 use portolan_crawl::{
-    Crawl, Extensions, Outside, Plan, Report, Retry, RunLimits, Seed, Settings, StoppedBy,
+    Crawl, Divide, DivideBy, Extensions, Outside, Plan, Report, Retry, RunLimits, Seed, Settings,
+    StoppedBy,
 };
 use portolan_model::url::Scheme;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 
-use crate::arguments::{CrawlArguments, ModeArgument, ScopeArgument, TolArgument};
+use crate::arguments::{CrawlArguments, DivideArgument, ModeArgument, ScopeArgument, TolArgument};
 use crate::failure::{EXIT_WAITING, Failure};
 use crate::log;
 use crate::output::{say, sayln};
@@ -59,15 +60,26 @@ pub(crate) fn run(arguments: Box<CrawlArguments>) -> Result<ExitCode, Failure> {
 }
 
 /// Run a crawl with progress on the terminal and Ctrl-C as a person expects it.
-pub(crate) fn drive(plan: Plan, mut display: Display) -> Result<Report, Failure> {
+pub(crate) fn drive(mut plan: Plan, mut display: Display) -> Result<Report, Failure> {
     let heard = Heard::listen()?;
     let dir = plan.dir.clone();
+    plan.give_up = Arc::clone(&heard.stopped);
+    if let Some(divide) = plan.divide {
+        let by = divide.by.name();
+        display.say(&format!(
+            "Dividing the crawl in {} anew by {by}.",
+            dir.display()
+        ));
+    }
     let crawl = Crawl::start(plan)?;
     if crawl.is_resumed() {
         display.say(&format!("Going on with the crawl in {}.", dir.display()));
         for sentence in crawl.recovered().sentences() {
             display.say(&sentence);
         }
+    }
+    if let Some(divided) = crawl.divided() {
+        display.say(&divided.to_string());
     }
     if let Some(files) = crawl.too_few_files() {
         display.say(&format!(
@@ -123,6 +135,8 @@ fn tell_judged(crawl: &Crawl, display: &Display, told: &mut bool) {
 #[derive(Default)]
 pub(crate) struct Heard {
     pub(crate) interrupts: AtomicUsize,
+    /// There was at least one.
+    stopped: Arc<AtomicBool>,
     /// The terminal has another size.
     resized: AtomicBool,
 }
@@ -138,6 +152,7 @@ impl Heard {
                     ear.resized.store(true, Ordering::SeqCst);
                 } else {
                     ear.interrupts.fetch_add(1, Ordering::SeqCst);
+                    ear.stopped.store(true, Ordering::SeqCst);
                 }
             }
         });
@@ -212,6 +227,14 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
         new_session: arguments.new_session,
         keep_fresh: arguments.keep_fresh,
         ranked_session: arguments.order.is_some(),
+        divide: arguments.divide.map(|by| Divide {
+            by: match by {
+                DivideArgument::Graph => DivideBy::Graph,
+                DivideArgument::Hash => DivideBy::Hash,
+            },
+            partitions: arguments.partitions,
+        }),
+        give_up: Arc::default(),
         part: None,
     })
 }
@@ -312,7 +335,8 @@ fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
             ModeArgument::CrossOver => ExchangeMode::CrossOver,
         };
     }
-    if let Some(partitions) = arguments.partitions {
+    // A division anew sets them itself.
+    if let Some(partitions) = arguments.partitions.filter(|_| arguments.divide.is_none()) {
         settings.registry.partitions = partitions;
     }
     if let Some(connections) = arguments.connections {

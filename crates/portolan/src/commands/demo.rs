@@ -79,6 +79,8 @@ pub(crate) fn run(arguments: DemoArguments) -> Result<ExitCode, Failure> {
             new_session: false,
             keep_fresh: false,
             ranked_session: false,
+            divide: None,
+            give_up: Arc::default(),
         },
         Display::new(false),
     )?;

@@ -64,7 +64,7 @@ impl HostState {
         }
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         put_bytes(out, self.name.as_bytes());
         out.push(u8::from(self.pulse.is_some()));
         if let Some(pulse) = &self.pulse {
@@ -86,7 +86,7 @@ impl HostState {
         }
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let reader = &mut Reader::new(bytes);
         let state = Self {
             name: reader.string()?,

@@ -1,5 +1,6 @@
 //! What a partition's log is made of, and its bytes.
 
+use crate::log::moved::Moved;
 use crate::log::stream::Origin;
 use crate::log::visit_codec::{put_position, put_visit, read_position, read_visit};
 use crate::wire::{Reader, put_bytes, put_u64, put_varint};
@@ -65,6 +66,8 @@ pub enum Entry {
     /// In a fleet: what the entries before it had for other partitions. It is an entry of the source, which has them until
     /// they have arrived. Its own number is theirs in the streams that it names.
     Sent { forwards: Vec<Forward> },
+    /// What was known before the crawl was divided otherwise. Such entries are the first of a log.
+    Moved(Moved),
 }
 
 /// Links of one partition for another one.
@@ -125,6 +128,7 @@ const JUDGED: u8 = 5;
 const SESSION: u8 = 6;
 const REFRESH: u8 = 7;
 pub(super) const SENT: u8 = 8;
+const MOVED: u8 = 9;
 
 /// What an entry without links has.
 static NO_LINKS: std::sync::LazyLock<LinkBatch> = std::sync::LazyLock::new(LinkBatch::default);
@@ -140,7 +144,8 @@ impl Entry {
             Entry::Again { .. }
             | Entry::Session { .. }
             | Entry::Refresh { .. }
-            | Entry::Sent { .. } => &NO_LINKS,
+            | Entry::Sent { .. }
+            | Entry::Moved(_) => &NO_LINKS,
         }
     }
 
@@ -163,7 +168,8 @@ impl Entry {
             | Entry::Judged { .. }
             | Entry::Session { .. }
             | Entry::Refresh { .. }
-            | Entry::Sent { .. } => Vec::new(),
+            | Entry::Sent { .. }
+            | Entry::Moved(_) => Vec::new(),
         }
     }
 
@@ -202,6 +208,7 @@ impl Entry {
                 let bytes = forwards.iter().map(|forward| 16 + forward.links.bytes());
                 16 + bytes.sum::<usize>()
             }
+            Entry::Moved(moved) => moved.size_hint(),
         };
         bytes as u64
     }
@@ -215,7 +222,8 @@ impl Entry {
             | Entry::Judged { .. }
             | Entry::Session { .. }
             | Entry::Refresh { .. }
-            | Entry::Sent { .. } => &[],
+            | Entry::Sent { .. }
+            | Entry::Moved(_) => &[],
         };
         let forwards = forwards.iter().map(|(_, links)| links.ram_bytes());
         let docs = self.links().ram_bytes() - self.links().bytes();
@@ -313,6 +321,10 @@ impl Entry {
                     put_batch(out, &forward.links);
                 }
             }
+            Entry::Moved(moved) => {
+                out.push(MOVED);
+                moved.encode(out);
+            }
         }
     }
 
@@ -387,6 +399,7 @@ impl Entry {
             SENT => Entry::Sent {
                 forwards: read_sent(reader)?,
             },
+            MOVED => Entry::Moved(Moved::decode(reader)?),
             _ => return None,
         };
         reader.is_empty().then_some(entry)

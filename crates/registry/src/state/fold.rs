@@ -82,6 +82,7 @@ impl State {
                 to.for_each(|to| self.exchanged.send(to, number));
                 Ok(())
             }
+            Entry::Moved(moved) => self.fold_moved(moved, keeper),
         }
     }
 
@@ -254,7 +255,7 @@ impl State {
         self.act_or_wait(&op, keeper)
     }
 
-    fn fold_graph(&mut self, from: DocId, targets: &[DocId]) -> Result<()> {
+    pub(super) fn fold_graph(&mut self, from: DocId, targets: &[DocId]) -> Result<()> {
         if targets.is_empty() {
             return Ok(());
         }
@@ -563,7 +564,7 @@ impl State {
     }
 
     /// Puts a due URL into its host's queue.
-    fn enqueue(
+    pub(super) fn enqueue(
         &mut self,
         doc: u64,
         host: Host<'_>,

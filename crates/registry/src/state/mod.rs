@@ -1,12 +1,13 @@
 //! What a partition knows: a fold of its log and of nothing else. It reads no clock, has no threads and asks nobody for
 //! a turn. A partition that is crawled keeps one beside its turns and its upkeep; a snapshot has nothing but states.
 //!
-//! `fold` says what each entry does, `judged` and `sessions` what two kinds of them do. Operations on URLs that are
+//! `fold` says what each entry does, `judged`, `sessions` and `moved` what three kinds of them do. Operations on URLs that are
 //! not in RAM wait in `sieve.pending` until whoever keeps the state (a `Keeper`) has them looked up.
 
 mod early;
 mod fold;
 mod judged;
+mod moved;
 mod sessions;
 
 pub use sessions::LastCheck;

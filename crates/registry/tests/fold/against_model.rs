@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-fn tiny(keep_log: bool, order: Order) -> RegistrySettings {
+pub(crate) fn tiny(keep_log: bool, order: Order) -> RegistrySettings {
     RegistrySettings {
         ids: Identities::PUBLIC,
         crawl_id: 7,
@@ -32,7 +32,7 @@ fn tiny(keep_log: bool, order: Order) -> RegistrySettings {
     }
 }
 
-struct Crawl {
+pub(crate) struct Crawl {
     dir: PathBuf,
     opened: Opened,
     model: Vec<ModelPartition>,
@@ -45,7 +45,7 @@ struct Crawl {
 }
 
 impl Crawl {
-    fn start(dir: &Path, settings: &RegistrySettings, seed: u64) -> Self {
+    pub(crate) fn start(dir: &Path, settings: &RegistrySettings, seed: u64) -> Self {
         Self {
             dir: dir.to_path_buf(),
             opened: Registry::open(dir, settings, 0).unwrap(),
@@ -65,7 +65,10 @@ impl Crawl {
 
     /// Commits without folding: what is in the logs and what is in the partitions may differ when
     /// a crash comes.
-    fn commit(&mut self, batch: Vec<(PartitionId, Entry)>) -> Vec<(PartitionId, u64, Entry)> {
+    pub(crate) fn commit(
+        &mut self,
+        batch: Vec<(PartitionId, Entry)>,
+    ) -> Vec<(PartitionId, u64, Entry)> {
         let mut originals: Vec<Entry> = batch.iter().map(|(_, entry)| entry.clone()).collect();
         originals.reverse();
         let deliveries = self.opened.journal.commit(batch).unwrap();
@@ -80,7 +83,7 @@ impl Crawl {
             .collect()
     }
 
-    fn fold(&mut self, deliveries: Vec<(PartitionId, u64, Entry)>) {
+    pub(crate) fn fold(&mut self, deliveries: Vec<(PartitionId, u64, Entry)>) {
         let patient = self.web.random.one_in(2);
         for partition in &mut self.opened.partitions {
             if patient {
@@ -160,7 +163,7 @@ impl Crawl {
         Some(due)
     }
 
-    fn step(&mut self) -> Vec<(PartitionId, Entry)> {
+    pub(crate) fn step(&mut self) -> Vec<(PartitionId, Entry)> {
         self.now_ms += self.web.random.below(120);
         let mut batch = Vec::new();
         if self.web.random.one_in(12) {
@@ -203,7 +206,7 @@ impl Crawl {
         batch
     }
 
-    fn tend(&mut self) {
+    pub(crate) fn tend(&mut self) {
         for partition in &mut self.opened.partitions {
             let hungry = self.web.random.one_in(3);
             partition.tend(hungry).unwrap();
@@ -267,7 +270,7 @@ fn new_model(order: Order) -> Vec<ModelPartition> {
 }
 
 /// Those that a crawl can have.
-fn orders() -> impl Iterator<Item = Order> {
+pub(crate) fn orders() -> impl Iterator<Item = Order> {
     Order::ALL.into_iter().filter(|order| order.is_for_crawls())
 }
 
@@ -280,7 +283,7 @@ fn mentions(entry: &Entry, wanted: &str) -> bool {
         Entry::Again { urls } => urls.iter().any(|url| url == wanted),
         Entry::Session { urls, .. } => urls.iter().any(|renewed| renewed.url == wanted),
         Entry::Refresh { docs } => docs.contains(&Identities::PUBLIC.doc(wanted)),
-        Entry::Sent { .. } => false,
+        Entry::Sent { .. } | Entry::Moved(_) => false,
     }
 }
 

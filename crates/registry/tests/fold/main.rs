@@ -5,3 +5,4 @@ mod damage;
 mod fleet;
 mod model;
 mod ready;
+mod redivide;

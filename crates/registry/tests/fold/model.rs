@@ -157,6 +157,7 @@ impl ModelPartition {
             }
             Entry::Refresh { docs } => docs.iter().for_each(|doc| self.fold_refresh(doc.0)),
             Entry::Sent { .. } => panic!("there is no fleet"),
+            Entry::Moved(_) => panic!("nothing is divided otherwise"),
         }
     }
 
