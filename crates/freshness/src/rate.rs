@@ -1,7 +1,7 @@
 //! How often a page changes, learned from checks. What counts as a change is the caller's business.
 
 /// How much the prior counts: as much as this many changes that were seen.
-const PRIOR_CHANGES: f64 = 0.5;
+const PRIOR_CHANGES: f64 = 1.5;
 
 /// When this many changes were seen, all that is known counts half from then on: rates drift.
 const FORGET_AT: u16 = 64;

@@ -25,10 +25,10 @@ const SLEEPS_BELOW: f64 = 0.999;
 const MAX_PUT_ASIDE: usize = 256;
 
 /// Before a page was found changed this often, it is not given up for changing too often.
-const GIVEN_UP_AFTER: u16 = 4;
+const GIVEN_UP_AFTER: u16 = 8;
 
 /// A page that is not given up yet is taken to be worth up to this many times the threshold.
-const CHANCE: f64 = 1.5;
+const CHANCE: f64 = 3.0;
 
 /// But not to change less often than this share of what was learned.
 const LEAST_CHANCE: f64 = 0.3;
@@ -215,11 +215,17 @@ impl Scheduler {
     /// A sitemap, a feed or a ping says that the page has changed. Counts for pages that wait, not for one that is being fetched.
     pub fn signal(&mut self, id: PageId) {
         if self.pages[id.0 as usize].is_queued() {
-            self.dequeue(id.0);
-            let page = &mut self.pages[id.0 as usize];
-            page.set(page.class(), page.signals() + 1, false);
-            self.enqueue(id.0);
+            self.signal_waiting(id);
         }
+    }
+
+    /// As `signal`, also for a page that is put aside until its host may be asked: it waits in its queue again. The caller knows that
+    /// the page is not being fetched.
+    pub fn signal_waiting(&mut self, id: PageId) {
+        self.dequeue(id.0);
+        let page = &mut self.pages[id.0 as usize];
+        page.set(page.class(), page.signals() + 1, false);
+        self.enqueue(id.0);
     }
 
     fn enqueue(&mut self, id: u32) {

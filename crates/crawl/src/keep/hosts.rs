@@ -33,8 +33,10 @@ pub(crate) struct Host {
     outstanding: u64,
     /// It failed, and rests until this tick.
     rests_until: u32,
-    /// Pages that wait for it were told to look again up to this tick.
-    slot: u32,
+    /// Pages that wait for it were told to look again up to this tick, ...
+    slot: f64,
+    /// ... and those of which it is known that they have changed, and its sitemaps, up to this one.
+    pressing_slot: f64,
     right_signals: f64,
     wrong_signals: f64,
     unbelieved: u32,
@@ -50,7 +52,8 @@ impl Host {
             delay_ms,
             outstanding: 0,
             rests_until: 0,
-            slot: 0,
+            slot: 0.0,
+            pressing_slot: 0.0,
             right_signals: 0.0,
             wrong_signals: 0.0,
             unbelieved: 0,
@@ -78,20 +81,25 @@ impl Host {
     }
 
     /// The tick from which on another of its URLs may become due. One that may not is given a place behind those that were
-    /// told before, so that each is looked at once and not again and again.
-    pub(crate) fn not_before(&mut self, now: u32, tick_ms: u32) -> u32 {
+    /// told before, so that each is looked at once and not again and again. What is pressing waits only for what is
+    /// pressing, too: there may be thousands of other pages.
+    pub(crate) fn not_before(&mut self, now: u32, tick_ms: u32, is_pressing: bool) -> u32 {
         let window = (WINDOW_MS / self.delay_ms.max(1)).clamp(MIN_WINDOW, MAX_WINDOW);
         if self.outstanding < window && self.rests_until <= now {
             return now;
         }
+        let slot = match is_pressing {
+            true => &mut self.pressing_slot,
+            false => &mut self.slot,
+        };
+        let earliest = self.rests_until.max(now).saturating_add(1);
+        let at = slot.max(f64::from(earliest));
         let latest = now.saturating_add(LATEST_LOOK);
-        let at = self.slot.max(self.rests_until).max(now).saturating_add(1);
-        if at > latest {
+        if at > f64::from(latest) {
             return latest;
         }
-        let delay = self.delay_ms.div_ceil(u64::from(tick_ms));
-        self.slot = at.saturating_add(u32::try_from(delay).unwrap_or(u32::MAX / 2));
-        at
+        *slot = at + self.delay_ms as f64 / f64::from(tick_ms);
+        at as u32
     }
 
     /// Is a signal of this host worth anything?
@@ -159,18 +167,23 @@ mod tests {
     fn a_host_that_has_enough_to_do_gives_each_page_its_own_time() {
         let mut host = Host::new(HostId(1), PartitionId(0), 1_000);
         for _ in 0..2 {
-            assert_eq!(host.not_before(100, 1_000), 100);
+            assert_eq!(host.not_before(100, 1_000, false), 100);
             host.asked();
         }
-        let told: Vec<u32> = (0..3).map(|_| host.not_before(100, 1_000)).collect();
-        assert_eq!(told, [101, 103, 105]);
+        let told: Vec<u32> = (0..3).map(|_| host.not_before(100, 1_000, false)).collect();
+        assert_eq!(told, [101, 102, 103]);
         // However many there are, none waits longer than the latest look.
-        let last = (0..10_000).map(|_| host.not_before(100, 1_000)).max();
+        let last = (0..10_000)
+            .map(|_| host.not_before(100, 1_000, false))
+            .max();
         assert!(last.is_some_and(|tick| tick <= 100 + LATEST_LOOK + 1));
+        // What is known to have changed does not wait behind them.
+        assert_eq!(host.not_before(100, 1_000, true), 101);
+        assert_eq!(host.not_before(100, 1_000, true), 102);
         host.settled();
-        assert_eq!(host.not_before(101, 1_000), 101);
+        assert_eq!(host.not_before(101, 1_000, false), 101);
         host.rest_until(500);
-        assert!(host.not_before(102, 1_000) > 500);
+        assert!(host.not_before(102, 1_000, true) > 500);
     }
 
     #[test]

@@ -131,8 +131,11 @@ impl Gathered<'_> {
         let ticks = self.source.ticks;
         let history = history_of(visit, ticks);
         let host = self.schedule.hosts.number(url.host, partition);
-        self.schedule.hosts.get(host).pool.add_page(&history);
-        self.pool.add_page(&history);
+        let is_source = visit.is_source() || is_feed(&visit.mime);
+        if !is_source {
+            self.schedule.hosts.get(host).pool.add_page(&history);
+            self.pool.add_page(&history);
+        }
         let settings = &self.source.settings;
         let order: Order = settings.frontier.order;
         self.pages.push(KnownPage {
@@ -141,7 +144,7 @@ impl Gathered<'_> {
             weight: weight_of(&settings.freshness, order, url.class) as f32,
             fetched: ticks.of(visit.at_ms),
             history,
-            is_source: visit.is_source() || is_feed(&visit.mime),
+            is_source,
             in_flight: url.state == UrlState::Due,
         });
         if self.pages.len() > self.max_pages.saturating_add(self.max_pages / 4) {

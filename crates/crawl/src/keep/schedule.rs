@@ -33,6 +33,8 @@ const ABSENT_WEIGHT: f64 = 1.0 / 64.0;
 const IN_FLIGHT: u8 = 1;
 const SOURCE: u8 = 2;
 const URGENT: u8 = 4;
+/// A signal says that it has changed.
+const SIGNALLED: u8 = 8;
 
 /// Why a page is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,7 +211,7 @@ impl Schedule {
         if self.flags[at] & IN_FLIGHT != 0 {
             self.hosts.get(host).settled();
         }
-        self.flags[at] &= !(IN_FLIGHT | URGENT);
+        self.flags[at] &= !(IN_FLIGHT | URGENT | SIGNALLED);
         // What was not picked is out of its queue all the same.
         self.scheduler.take(id);
         match settled.found {
@@ -217,11 +219,16 @@ impl Schedule {
                 let changed = settled.found == Found::News;
                 let ticks = now.saturating_sub(self.scheduler.fetched_s(id));
                 let days = f64::from(ticks) / 86_400.0;
-                self.pool.add(days, changed);
                 let known = self.hosts.get(host);
-                known.pool.add(days, changed);
-                if self.scheduler.signals(id) > 0 {
-                    known.judge_signal(changed);
+                match self.scheduler.signals(id) {
+                    // Sitemaps are asked for because they change, and tell nothing of pages.
+                    0 if settled.is_source => {}
+                    0 => {
+                        self.pool.add(days, changed);
+                        known.pool.add(days, changed);
+                    }
+                    // It was chosen because it had changed: of the host's other pages that tells nothing, either.
+                    _ => known.judge_signal(changed),
                 }
                 let prior = self.prior(host);
                 self.scheduler.fetched(id, now, Fetched { changed, prior });
@@ -284,7 +291,8 @@ impl Schedule {
         if is_news && waits && self.scheduler.signals(id) == 0 {
             let host = self.hosts.get(self.host_of[at]);
             if host.believes_signal() {
-                self.scheduler.signal(id);
+                self.flags[at] |= SIGNALLED;
+                self.scheduler.signal_waiting(id);
             }
         }
     }
@@ -360,9 +368,9 @@ impl Schedule {
         }
     }
 
-    fn may_ask(&mut self, host: u32, now: u32) -> bool {
+    fn may_ask(&mut self, host: u32, now: u32, is_pressing: bool) -> bool {
         let tick_ms = self.tick_ms;
-        self.hosts.get(host).not_before(now, tick_ms) <= now
+        self.hosts.get(host).not_before(now, tick_ms, is_pressing) <= now
     }
 
     fn pick_urgent(&mut self, now: u32) -> Option<Pick> {
@@ -371,7 +379,7 @@ impl Schedule {
             if self.flags[page as usize] & IN_FLIGHT != 0 {
                 continue;
             }
-            if self.may_ask(self.host_of[page as usize], now) {
+            if self.may_ask(self.host_of[page as usize], now, true) {
                 return Some(self.picked(page, Why::Told));
             }
             self.urgent.push_back(page);
@@ -392,7 +400,11 @@ impl Schedule {
                 continue;
             }
             let tick_ms = self.tick_ms;
-            match self.hosts.get(self.host_of[at]).not_before(now, tick_ms) {
+            match self
+                .hosts
+                .get(self.host_of[at])
+                .not_before(now, tick_ms, true)
+            {
                 later if later > now => self.sources.push(Reverse((later, page))),
                 _ => return Some(self.picked(page, Why::Source)),
             }
@@ -406,7 +418,7 @@ impl Schedule {
             if self.by_doc.contains_key(&doc.0) || self.new_in_flight.contains(&doc.0) {
                 continue;
             }
-            if !self.may_ask(host, now) {
+            if !self.may_ask(host, now, false) {
                 self.new.push_back((doc, host));
                 continue;
             }
@@ -428,9 +440,13 @@ impl Schedule {
         /// The scheduler puts some hundred pages aside before it gives up.
         const ROUNDS: usize = 4;
         for _ in 0..ROUNDS {
-            let (hosts, host_of, tick_ms) = (&mut self.hosts, &self.host_of, self.tick_ms);
-            let not_before =
-                |id: PageId| hosts.get(host_of[id.0 as usize]).not_before(now, tick_ms);
+            let (hosts, host_of, flags) = (&mut self.hosts, &self.host_of, &self.flags);
+            let tick_ms = self.tick_ms;
+            let not_before = |id: PageId| {
+                let is_pressing = flags[id.0 as usize] & SIGNALLED != 0;
+                let host = hosts.get(host_of[id.0 as usize]);
+                host.not_before(now, tick_ms, is_pressing)
+            };
             let Some(id) = self.scheduler.pick(now, not_before) else {
                 continue;
             };

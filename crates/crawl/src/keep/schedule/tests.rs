@@ -151,3 +151,36 @@ fn memory_has_a_bound() {
     assert_eq!(schedule.len() as u64, most);
     assert!(schedule.left_some);
 }
+
+/// Its host has so much to do that its other pages were told to wait for half an hour.
+#[test]
+fn a_signal_of_a_busy_host_is_heard_and_comes_first() {
+    let mut schedule = schedule(&settings(), 2_000);
+    for host in 0..2 {
+        let host = schedule.hosts.number(HostId(host), PartitionId(0));
+        schedule.hosts.get(host).set_delay(1_000);
+    }
+    let mut now = 2 * DAY;
+    let mut busy = Vec::new();
+    for _ in 0..10 {
+        busy.extend(std::iter::from_fn(|| schedule.pick(now)).map(|pick| pick.doc.0));
+    }
+    assert_eq!(busy.len(), 4, "two of each host");
+    let signal = Signal {
+        doc: DocId(1_500),
+        mark: 7,
+        changed_ms: None,
+    };
+    schedule.signal(&signal, Some(now - 5));
+    let mut picked = Vec::new();
+    while !picked.contains(&1_500) {
+        now += 1;
+        assert!(now < 2 * DAY + 5, "{picked:?}");
+        for doc in std::mem::take(&mut busy) {
+            settle(&mut schedule, now, doc, Found::Quiet);
+        }
+        let more = std::iter::from_fn(|| schedule.pick(now)).map(|pick| pick.doc.0);
+        busy.extend(more);
+        picked.extend(&busy);
+    }
+}
