@@ -18,6 +18,8 @@ EARLY, LATE = 0.1, 0.6
 # So long after its lease a lost node's partitions are others': the margin, and a coordinator that may have to be found first.
 TAKEN_OVER_S = LEASE_S + 12
 NODES = ("a", "b", "c")
+# Servers that elect a leader answer nothing for some seconds; a lease that is not longer than that is lost.
+LONG_LEASE_S = 15
 # Room for two or three of the largest messages.
 NARROW_BYTES, PAYLOAD_BYTES = 40_960, 16_384
 LINKED = shape() + ["--set", "links.off_host_share=0.8", "--set", "links.per_page=60"]
@@ -88,14 +90,14 @@ def sleep(options, folder, random):
         return f"{victim.name} asleep for {asleep_s:.1f} s, {world.fenced()} joined anew; {judge(options, world)}"
 
 
-def split_world(options, folder, victim):
+def split_world(options, folder, victim, lease_s=LEASE_S):
     """Three servers and one node, each in a namespace of its own; the other nodes, the store and the Web are out here."""
     bridges = network.Bridges()
     try:
         parties = [bridges.party(11 + number, "cs") for number in range(3)]
         places = [(party.address("c"), party.address("s"), party.enter) for party in parties]
         apart = bridges.party(101, "cw")
-        world = World(options, folder, Directory, places=places, door=network.WebDoor)
+        world = World(options, folder, Directory, places=places, door=network.WebDoor, lease_s=lease_s)
     except BaseException:
         bridges.stop()
         raise
@@ -125,7 +127,7 @@ def cut_node(options, folder, random):
 def cut_servers(options, folder, random):
     """The cable between one NATS server and the others is cut; nodes reach all of them."""
     network.check()
-    world, parties, _ = split_world(options, folder, "a")
+    world, parties, _ = split_world(options, folder, "a", LONG_LEASE_S)
     with world:
         world.wait_for(moment(options, random))
         leader = world.servers.leader(f"portolan_{NAME}_ship") or world.servers.all[0]
@@ -143,7 +145,7 @@ def cut_servers(options, folder, random):
 
 def leader(options, folder, random):
     """kill -9 of the NATS server that leads the ship log; it comes back after a while."""
-    with World(options, folder, store_of(options), count=3) as world:
+    with World(options, folder, store_of(options), count=3, lease_s=LONG_LEASE_S) as world:
         begin(options, world, random)
         server = wait_until(20, lambda: world.servers.leader(f"portolan_{NAME}_ship"))
         expect(server, "the ship log has no leader")

@@ -6,7 +6,7 @@ from collections import Counter
 
 from faulting.running import ANSWERS, Crawl, Web, ask, ended_well, expect, json_lines, required
 
-from .world import NAME, SETTINGS, shape
+from .world import NAME, SETTINGS, SMALL, shape
 
 # What is the same whoever fetched a page, and when. Depth is not: it is that of the first link that was heard.
 FACTS = ("state", "reason", "status", "back_links")
@@ -20,7 +20,7 @@ def reference(options, web, delay_ms=0):
         folder = options.scratch / f"single-{len(REFERENCES)}"
         folder.mkdir()
         with Web(options, folder, *web, preset="demo") as served:
-            settings = SETTINGS.format(web=served.address, delay_ms=delay_ms, ip_delay_ms=0, more="")
+            settings = SETTINGS.format(web=served.address, delay_ms=delay_ms, ip_delay_ms=0, more=SMALL)
             with Crawl(options, folder / "crawl", "http://h0.sim.test/", settings=settings) as crawl:
                 code, report = crawl.end()
                 ended_well(code, report, crawl)

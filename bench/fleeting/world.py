@@ -32,6 +32,14 @@ backoff_max_ms = 200
 wait_ms = 3000
 [dns]
 resolve = ["*.sim.test={web}"]
+[identity]
+contact = "https://example.org/crawler"
+[access]
+proxy_from_environment = false
+{more}
+"""
+# Files, checkpoints and commits come often, though there is little to do.
+SMALL = """
 [limits]
 threads = 1
 connections = 32
@@ -41,11 +49,6 @@ file_bytes = 1000000
 [registry]
 memory_mb = 64
 checkpoint_log_mb = 1
-[identity]
-contact = "https://example.org/crawler"
-[access]
-proxy_from_environment = false
-{more}
 """
 FLEET = "[fleet]\nship_ms = {ship_ms}\nmax_unshipped_mb = {max_unshipped_mb}\n"
 
@@ -112,11 +115,11 @@ class Node:
 class World:
     """Everything of one case. `places` of the servers are as `Servers` wants them; none: one server on loopback."""
 
-    def __init__(self, options, folder, store=Directory, count=1, places=None, web=None, door=None, servers="", **settings):
+    def __init__(self, options, folder, store=Directory, count=1, places=None, web=None, door=None, servers="", preset="demo", lease_s=LEASE_S, **settings):
         self.options, self.folder = options, folder
-        self.nodes, self.to_stop = [], []
+        self.nodes, self.to_stop, self.lease_s = [], [], lease_s
         try:
-            self.web = self.opened(Web(options, folder, *(web or shape()), preset="demo"))
+            self.web = self.opened(Web(options, folder, *(web or shape()), preset=preset))
             self.web_address = self.web.address
             if door:
                 self.web_address = self.stopped(door(self.web.address)).place
@@ -138,7 +141,7 @@ class World:
         return part
 
     def make(self, given):
-        values = {"delay_ms": DELAY_MS, "ip_delay_ms": 0, "ship_ms": 500, "max_unshipped_mb": 1024, "more": "", **given}
+        values = {"delay_ms": DELAY_MS, "ip_delay_ms": 0, "ship_ms": 500, "max_unshipped_mb": 1024, "more": SMALL, **given}
         self.web.ask(f"expect?delay_ms={values['delay_ms']}")
         self.web.ask(f"expect?ip_delay_ms={values['ip_delay_ms']}")
         self.settings = SETTINGS.format(web=self.web_address, **values)
@@ -146,7 +149,7 @@ class World:
         config.write_text(self.settings + FLEET.format(**values))
         self.ask(
             "fleet", "new", NAME, "http://h0.sim.test/", "--blobs", self.store.place, "--config", config,
-            "--partitions", PARTITIONS, "--lease", f"{LEASE_S}s", "--link-disk", 1, "--log-disk", 1,
+            "--partitions", PARTITIONS, "--lease", f"{self.lease_s}s", "--link-disk", 1, "--log-disk", 1,
         )  # fmt: skip
 
     def ask(self, *arguments):
