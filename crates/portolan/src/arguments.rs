@@ -69,6 +69,7 @@ pub(crate) enum Command {
     Node(Box<crate::arguments_fleet::NodeArguments>),
     #[command(subcommand)]
     Fleet(crate::arguments_fleet_commands::FleetCommand),
+    ServeFrontier(crate::arguments_frontier::ServeFrontierArguments),
     Augment(crate::arguments_augment::AugmentArguments),
     Config(ConfigArguments),
     Simulate(crate::arguments_simulate::SimulateArguments),
@@ -566,6 +567,7 @@ pub(crate) enum BenchCommand {
     Registry(BenchRegistryArguments),
     /// Take turns of many hosts: CPU for the next one
     Frontier(BenchFrontierArguments),
+    FrontierServer(crate::arguments_bench::BenchFrontierServerArguments),
     Freshness(crate::arguments_bench::BenchFreshnessArguments),
     Session(crate::arguments_bench::BenchSessionArguments),
     Tol(crate::arguments_bench::BenchTolArguments),

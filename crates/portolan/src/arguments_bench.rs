@@ -210,3 +210,34 @@ pub(crate) struct BenchSessionArguments {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+/// Put URLs into a URLFrontier server and get them out again: how many a second, and what that costs the server
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    portolan serve-frontier --dir frontier & portolan bench frontier-server --pid $!\n  \
+    portolan bench frontier-server --server http://127.0.0.1:7072 --urls 10000000 --hosts 100000\n\n\
+    First all URLs, new to the server; then a tenth of them again; then a tenth of them out, 10 of each of 100 queues a call.\n\
+    They are of a crawl of their own (BENCH), which is deleted before and afterwards.")]
+pub(crate) struct BenchFrontierServerArguments {
+    /// The server
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7071")]
+    pub(crate) server: String,
+    /// The server's process on this machine: its CPU time and memory are told, too
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Option<u32>,
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub(crate) urls: u64,
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) hosts: u64,
+    /// PutURLs calls at once
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=256))]
+    pub(crate) streams: u64,
+    /// URLs are got for at most so many seconds
+    #[arg(long, value_name = "S", default_value_t = 120)]
+    pub(crate) get_s: u64,
+    /// Leave the URLs at the server
+    #[arg(long)]
+    pub(crate) keep: bool,
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -7,8 +7,8 @@ use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use portolan_crawl::report::date;
@@ -23,13 +23,37 @@ use crate::output::{field, noteln};
 /// Others' libraries have events, too; they are not what was asked for.
 const OURS: &str = "portolan";
 
+/// Levels that were set while the program ran, by the beginning of an event's target. The last one that fits counts.
+static ADJUSTED: RwLock<Vec<(String, LevelFilter)>> = RwLock::new(Vec::new());
+
 /// Listen from now on, if anybody wants to know: `verbose` is how often -v was given.
 pub(crate) fn begin(verbose: u8, file: Option<&Path>) -> Result<(), Failure> {
-    let level = match (verbose, file) {
-        (0, None) => return Ok(()),
-        (0 | 1, _) => LevelFilter::INFO,
-        _ => LevelFilter::DEBUG,
-    };
+    match (verbose, file) {
+        (0, None) => Ok(()),
+        (0 | 1, _) => listen(LevelFilter::INFO, file),
+        _ => listen(LevelFilter::DEBUG, file),
+    }
+}
+
+/// The same, where `adjust` may ask for more later. Without -v only warnings are told until then.
+pub(crate) fn begin_adjustable(verbose: u8, file: Option<&Path>) -> Result<(), Failure> {
+    match (verbose, file) {
+        (0, None) => listen(LevelFilter::WARN, file),
+        _ => begin(verbose, file),
+    }
+}
+
+/// Tell from now on what this part of the program says at this level. A name that is none of its parts means all of it.
+pub(crate) fn adjust(part: &str, level: LevelFilter) {
+    let part = if part.starts_with(OURS) { part } else { OURS };
+    let mut adjusted = ADJUSTED.write().unwrap_or_else(PoisonError::into_inner);
+    adjusted.retain(|(name, _)| !name.starts_with(part));
+    adjusted.push((part.to_owned(), level));
+    drop(adjusted);
+    tracing::callsite::rebuild_interest_cache();
+}
+
+fn listen(level: LevelFilter, file: Option<&Path>) -> Result<(), Failure> {
     let open = |path: &Path| {
         let opened = OpenOptions::new().create(true).append(true).open(path);
         opened.map_err(|e| Failure::usage(format!("--log {}: {e}", path.display())))
@@ -67,11 +91,19 @@ impl Log {
 
 impl Subscriber for Log {
     fn enabled(&self, about: &Metadata<'_>) -> bool {
-        about.is_event() && *about.level() <= self.level && about.target().starts_with(OURS)
+        if !about.is_event() || !about.target().starts_with(OURS) {
+            return false;
+        }
+        let adjusted = ADJUSTED.read().unwrap_or_else(PoisonError::into_inner);
+        let mut fitting = adjusted.iter().rev();
+        let level = fitting.find(|(part, _)| about.target().starts_with(part));
+        *about.level() <= level.map_or(self.level, |(_, level)| *level)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(self.level)
+        let adjusted = ADJUSTED.read().unwrap_or_else(PoisonError::into_inner);
+        let levels = adjusted.iter().map(|(_, level)| *level);
+        levels.chain([self.level]).max()
     }
 
     fn event(&self, event: &Event<'_>) {

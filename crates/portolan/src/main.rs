@@ -13,6 +13,7 @@ mod arguments_bench;
 mod arguments_fleet;
 mod arguments_fleet_commands;
 mod arguments_freshness;
+mod arguments_frontier;
 mod arguments_graph;
 mod arguments_sailor;
 mod arguments_simulate;

@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("graph", &["model", "registry"]),
     ("freshness", &["model"]),
     ("fleet", &["model"]),
+    ("urlfrontier", &[]),
     ("simweb", &[]),
     (
         "crawl",
@@ -41,6 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "freshness",
             "fleet",
             "crawl",
+            "urlfrontier",
         ],
     ),
 ];

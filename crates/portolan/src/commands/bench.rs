@@ -16,6 +16,7 @@ pub(crate) fn run(command: BenchCommand) -> Result<ExitCode, Failure> {
         BenchCommand::Graph(arguments) => super::bench_graph::run(&arguments),
         BenchCommand::Registry(arguments) => super::bench_registry::run(&arguments),
         BenchCommand::Frontier(arguments) => super::bench_frontier::run(&arguments),
+        BenchCommand::FrontierServer(arguments) => super::bench_frontier_server::run(&arguments),
         BenchCommand::Session(arguments) => super::bench_session::run(&arguments),
         BenchCommand::Tol(arguments) => super::bench_tol::run(&arguments),
         BenchCommand::Freshness(arguments) => super::bench_freshness::run(&arguments),

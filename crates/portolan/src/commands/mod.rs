@@ -7,6 +7,7 @@ mod bench_crawl;
 mod bench_extract;
 mod bench_freshness;
 mod bench_frontier;
+mod bench_frontier_server;
 mod bench_graph;
 mod bench_keep;
 mod bench_pace;
@@ -43,6 +44,7 @@ mod partition_compare;
 mod partition_modes;
 mod rank;
 mod registry;
+mod serve_frontier;
 mod sessions;
 mod side_by_side;
 mod signal;
@@ -79,6 +81,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Check(arguments) => check::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),
         Command::Fleet(command) => fleet::run(command),
+        Command::ServeFrontier(arguments) => serve_frontier::run(&arguments),
         Command::Augment(arguments) => augment::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Completions(arguments) => manual::completions(&arguments),

@@ -1,0 +1,260 @@
+//! URLs go out under lease (GetURLs): queue after queue in the order in which they opened, and in each the earliest date first.
+
+use std::sync::Arc;
+
+use prost::Message;
+
+use super::Ledger;
+use crate::api::UrlInfo;
+use crate::crawls::Place;
+use crate::error::FrontierError;
+use crate::keys::{QueueId, UrlRecord, moment_and_url, timed_key, url_key};
+use crate::queue::NEVER;
+use crate::stage::Table;
+
+/// What a call asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    /// None: any crawl.
+    pub(crate) crawl: Option<String>,
+    /// Only this queue of the crawl.
+    pub(crate) key: Option<String>,
+    /// URLs of one queue, at most.
+    pub(crate) per_queue: u64,
+    /// Queues, at most.
+    pub(crate) queues: u64,
+    /// How long the lease is.
+    pub(crate) lease_ms: u64,
+}
+
+/// Where a call is: it is carried out piece by piece, so that nobody's order for everything keeps the others waiting, and no more is leased than
+/// can be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Cursor {
+    order: Order,
+    /// Crawls to go through, the last one first.
+    crawls: Vec<Arc<str>>,
+    /// Where it is in the line of the crawl that is gone through.
+    behind: Option<Place>,
+    /// Queues that came into the line after the call began are not for it.
+    until: Option<Place>,
+    queues_left: u64,
+    /// In the middle of a queue, which may give so many more.
+    within: Option<(QueueId, u64)>,
+    has_begun: bool,
+}
+
+impl Cursor {
+    pub(crate) fn new(order: Order) -> Self {
+        Self {
+            queues_left: order.queues,
+            order,
+            crawls: Vec::new(),
+            behind: None,
+            until: None,
+            within: None,
+            has_begun: false,
+        }
+    }
+}
+
+impl Ledger {
+    /// Leases the next URLs of a call, `most` at most. No cursor comes back when the call is through.
+    pub(crate) fn take(
+        &mut self,
+        mut cursor: Cursor,
+        most: usize,
+        now_ms: u64,
+    ) -> Result<(Vec<UrlInfo>, Option<Cursor>), FrontierError> {
+        let mut taken = Vec::new();
+        if !self.active {
+            return Ok((taken, None));
+        }
+        // Scans see what is committed.
+        self.commit()?;
+        if !cursor.has_begun {
+            self.begin(&mut cursor, now_ms);
+        }
+        while taken.len() < most {
+            let (id, left, is_new) = match cursor.within.take() {
+                Some((id, left)) => (id, left, false),
+                None => match self.next_queue(&mut cursor, now_ms) {
+                    Some(id) => (id, cursor.order.per_queue, true),
+                    None => return Ok((taken, None)),
+                },
+            };
+            let room = left.min((most - taken.len()) as u64);
+            let before = taken.len();
+            let has_more = self.lease_from(id, room, cursor.order.lease_ms, now_ms, &mut taken)?;
+            let got = (taken.len() - before) as u64;
+            if is_new && got > 0 {
+                cursor.queues_left -= 1;
+            }
+            if has_more && left > got && got > 0 {
+                cursor.within = Some((id, left - got));
+            }
+        }
+        self.commit()?;
+        Ok((taken, Some(cursor)))
+    }
+
+    fn begin(&mut self, cursor: &mut Cursor, now_ms: u64) {
+        cursor.has_begun = true;
+        cursor.until = Some(self.crawls.open_until(now_ms));
+        cursor.crawls = match &cursor.order.crawl {
+            Some(crawl) => vec![crawl.as_str().into()],
+            None => {
+                let mut names = self.crawls.names();
+                // Each call begins with another crawl, so that none waits for the rest to run dry.
+                let count = names.len().max(1);
+                names.rotate_left(self.turns % count);
+                self.turns = self.turns.wrapping_add(1);
+                names
+            }
+        };
+    }
+
+    /// The next queue that may give to this call.
+    fn next_queue(&self, cursor: &mut Cursor, now_ms: u64) -> Option<QueueId> {
+        if cursor.queues_left == 0 {
+            return None;
+        }
+        let until = cursor.until?;
+        let is_free = |id: QueueId| {
+            let queue = self.crawls.queue(id);
+            queue.is_some_and(|queue| queue.in_process(now_ms) < cursor.order.per_queue)
+        };
+        if let Some(key) = cursor.order.key.clone() {
+            let crawl = cursor.crawls.pop()?;
+            let id = self.crawls.find(&crawl, &key)?;
+            let is_open = self.crawls.queue(id)?.place.0 <= now_ms;
+            return (is_open && is_free(id)).then_some(id);
+        }
+        while let Some(crawl) = cursor.crawls.last() {
+            while let Some((place, id)) = self.crawls.next_in_line(crawl, cursor.behind, until) {
+                cursor.behind = Some(place);
+                if is_free(id) {
+                    return Some(id);
+                }
+            }
+            cursor.crawls.pop();
+            cursor.behind = None;
+        }
+        None
+    }
+
+    /// Leases the first URLs of a queue that are due. Are more of them due?
+    fn lease_from(
+        &mut self,
+        id: QueueId,
+        most: u64,
+        lease_ms: u64,
+        now_ms: u64,
+        taken: &mut Vec<UrlInfo>,
+    ) -> Result<bool, FrontierError> {
+        self.return_leased(id, now_ms)?;
+        let found = self.first_due(id, most, now_ms / 1000)?;
+        let (next_due, floor) = found.next;
+        let until_ms = now_ms.saturating_add(lease_ms);
+        let Some(queue) = self.crawls.queue(id) else {
+            return Ok(false);
+        };
+        let (crawl, name) = (queue.crawl.clone(), queue.name.clone());
+        let count = found.waiting.len();
+        for (due, url, metadata) in found.waiting {
+            let key = url_key(id, &url);
+            let known = self.record(&key)?;
+            let record = UrlRecord {
+                created: known.map_or(now_ms / 1000, |known| known.created),
+                due: Some(due),
+                lease: Some(until_ms),
+                has_metadata: !metadata.is_empty(),
+            };
+            self.stage.put(Table::Urls, key, record.encode());
+            self.stage.remove(Table::Due, timed_key(id, due, &url));
+            let mut value = due.to_be_bytes().to_vec();
+            value.extend_from_slice(&metadata);
+            let key = timed_key(id, until_ms, &url);
+            self.stage.put(Table::Leased, key, value);
+            let stored = UrlInfo::decode(&metadata[..]);
+            taken.push(UrlInfo {
+                url,
+                key: name.to_string(),
+                metadata: stored.map_err(|_| self.damaged("metadata"))?.metadata,
+                crawl_id: crawl.to_string(),
+            });
+        }
+        if let Some(queue) = self.crawls.queue_mut(id) {
+            for _ in 0..count {
+                queue.lease(until_ms);
+            }
+            queue.next_due = next_due;
+            queue.floor = floor;
+            if count > 0 {
+                queue.gave_ms = now_ms;
+                self.touched.insert(id);
+            }
+        }
+        self.crawls.settle(id, count > 0);
+        self.commit()?;
+        Ok(next_due <= now_ms / 1000)
+    }
+
+    /// URLs whose lease has ended wait again, at the date they had.
+    fn return_leased(&mut self, id: QueueId, now_ms: u64) -> Result<(), FrontierError> {
+        let ended = |queue: &crate::queue::Queue| {
+            let first = queue.leases.first();
+            first.is_some_and(|(until, _)| *until <= now_ms)
+        };
+        if !self.crawls.queue(id).is_some_and(ended) {
+            return Ok(());
+        }
+        let range = timed_key(id, 0, "")..timed_key(id, now_ms + 1, "");
+        for entry in self.tables.leased.range(range) {
+            let (key, value) = entry.into_inner().map_err(|e| self.store(e))?;
+            let due = value.get(..8).and_then(|eight| eight.try_into().ok());
+            let (Some(due), Some((_, url))) = (due.map(u64::from_be_bytes), moment_and_url(&key))
+            else {
+                return Err(self.damaged("a lease"));
+            };
+            let waits = timed_key(id, due, url);
+            if let Some(queue) = self.crawls.queue_mut(id) {
+                queue.waits(due, &waits);
+            }
+            self.stage.put(Table::Due, waits, value[8..].to_vec());
+            self.stage.remove(Table::Leased, key.to_vec());
+        }
+        if let Some(queue) = self.crawls.queue_mut(id) {
+            queue.leases.retain(|(until, _)| *until > now_ms);
+        }
+        self.commit()
+    }
+
+    fn first_due(&self, id: QueueId, most: u64, now: u64) -> Result<FirstDue, FrontierError> {
+        let mut found = FirstDue {
+            waiting: Vec::new(),
+            next: (NEVER, None),
+        };
+        let floor = self.crawls.queue(id).and_then(|queue| queue.floor.clone());
+        let from = floor.map_or_else(|| timed_key(id, 0, ""), |floor| floor.into_vec());
+        for entry in self.tables.due.range(from..timed_key(id + 1, 0, "")) {
+            let (key, metadata) = entry.into_inner().map_err(|e| self.store(e))?;
+            let Some((due, url)) = moment_and_url(&key) else {
+                return Err(self.damaged("a URL that waits"));
+            };
+            if due > now || found.waiting.len() as u64 >= most {
+                found.next = (due, Some(key.to_vec().into()));
+                break;
+            }
+            found.waiting.push((due, url.to_owned(), metadata.to_vec()));
+        }
+        Ok(found)
+    }
+}
+
+struct FirstDue {
+    /// Date, URL, metadata.
+    waiting: Vec<(u64, String, Vec<u8>)>,
+    /// Date and key of the one behind them.
+    next: (u64, Option<Box<[u8]>>),
+}
