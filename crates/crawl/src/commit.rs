@@ -21,6 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::answered::VisitRecords;
 use crate::error::CrawlError;
+use crate::haul::Haul;
 use crate::metrics::Stage;
 use crate::outside::{Step, Steps};
 use crate::shared::{Shared, UNFOLDED_KIB, kib};
@@ -38,8 +39,16 @@ pub(crate) struct Finished {
     pub(crate) partition: PartitionId,
     pub(crate) entry: Entry,
     pub(crate) record: Option<VisitRecords>,
+    /// On a crawl-client: where it goes once its records are durable, instead of a journal.
+    pub(crate) haul: Option<Arc<Haul>>,
     /// Room in the buffers between workers and archivist, given back once the record is written.
     pub(crate) room: Option<OwnedSemaphorePermit>,
+}
+
+/// An entry whose records are durable, on a crawl-client.
+pub(crate) struct Stored {
+    pub(crate) entry: Entry,
+    pub(crate) haul: Option<Arc<Haul>>,
 }
 
 pub(crate) struct Archivist {
@@ -189,12 +198,14 @@ impl Archivist {
     fn commit(&mut self, batch: &mut Vec<Finished>) -> Result<Vec<Delivery>, CrawlError> {
         let mut entries = Vec::with_capacity(batch.len());
         let mut rooms = Vec::with_capacity(batch.len());
+        let mut hauls = Vec::with_capacity(batch.len());
         let (mut pages, mut copies) = (0, 0);
         for finished in batch.drain(..) {
             let Finished {
                 partition,
                 mut entry,
                 record,
+                haul,
                 room,
             } = finished;
             if let Some(record) = record {
@@ -206,10 +217,26 @@ impl Archivist {
                 copies += u64::from(visit.duplicate_of.is_some());
             }
             entries.push((partition, entry));
+            hauls.push(haul);
             rooms.push(room);
         }
         self.before(Step::Archive)?;
-        if let Some(last) = self.recorder.sync()? {
+        let end = self.recorder.sync()?;
+        if let Some(booth) = self.shared.booth() {
+            if let Some(last) = end {
+                booth.set_archive_end((last.file, last.end));
+            }
+            self.note_pages(pages, copies);
+            let finished = entries.len() as u64;
+            let stored = entries.into_iter().zip(hauls);
+            let stored = stored.map(|((_, entry), haul)| Stored { entry, haul });
+            booth.store(stored.collect());
+            self.shared
+                .outstanding
+                .fetch_sub(finished, Ordering::SeqCst);
+            return Ok(Vec::new());
+        }
+        if let Some(last) = end {
             self.journal.note_archive_end(last.file, last.end);
         }
         self.before(Step::Promises)?;
@@ -226,15 +253,19 @@ impl Archivist {
         self.before(Step::Payloads)?;
         self.recorder.seen.maintain()?;
         self.before(Step::Delivery)?;
-        let metrics = &self.shared.metrics;
-        metrics.add(&metrics.pages, pages);
-        metrics.add(&metrics.duplicates, copies);
+        self.note_pages(pages, copies);
         // The forwards are entries of their own now.
         self.shared.outstanding.fetch_add(
             (deliveries.len() as u64).wrapping_sub(finished),
             Ordering::SeqCst,
         );
         Ok(deliveries)
+    }
+
+    fn note_pages(&self, pages: u64, copies: u64) {
+        let metrics = &self.shared.metrics;
+        metrics.add(&metrics.pages, pages);
+        metrics.add(&metrics.duplicates, copies);
     }
 }
 

@@ -373,7 +373,7 @@ fn kept_or_named(
     }
 }
 
-fn open_vector(path: &Path) -> Result<PartVector, CrawlError> {
+pub(crate) fn open_vector(path: &Path) -> Result<PartVector, CrawlError> {
     let vector = PartVector::open(path).map_err(|e| wrong("vector", &e))?;
     if vector.unit() == Unit::Page {
         return Err(wrong(

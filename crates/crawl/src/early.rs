@@ -180,6 +180,7 @@ impl Source<'_> {
                 forwards: links.forwards,
             },
             record: None,
+            haul: None,
             room: None,
         };
         let shared = std::sync::Arc::clone(shared);

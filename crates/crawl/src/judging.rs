@@ -191,6 +191,7 @@ impl<'s> Hand<'s> {
             partition,
             entry,
             record: None,
+            haul: None,
             room: None,
         }));
     }

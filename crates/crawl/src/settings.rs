@@ -69,6 +69,8 @@ pub struct Settings {
 pub struct FleetSettings {
     pub ship_ms: u64,
     pub max_unshipped_mb: u64,
+    #[serde(default)]
+    pub grant_ms: u64,
 }
 
 /// Which files `file` URLs may name.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
 use portolan_model::{CanonicalUrl, Canonicalizer, Clock, HostId, Identities, Ranker};
 use portolan_net::{Connector, Mapping, NetError, Origin, Resolved};
+use portolan_registry::GrantId;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, Semaphore, mpsc};
 
@@ -19,8 +20,9 @@ use crate::commit::Finished;
 use crate::division::Division;
 use crate::early::EARLY_PLACES;
 use crate::error::CrawlError;
-use crate::fleet::Membership;
+use crate::fleet::{Booth, Membership};
 use crate::gate::Gate;
+use crate::haul::Haul;
 use crate::keep::NoteBox;
 use crate::metrics::Metrics;
 use crate::modules::{Extensions, Modules};
@@ -200,6 +202,16 @@ impl Shared {
     /// May the Web be asked now? On a single machine always; a node needs its lease, and somewhere to put what comes.
     pub(crate) fn may_ask(&self) -> bool {
         self.membership.as_ref().is_none_or(|node| node.may_ask())
+    }
+
+    /// On a crawl-client: where what is archived goes.
+    pub(crate) fn booth(&self) -> Option<&Arc<Booth>> {
+        self.membership.as_ref()?.booth()
+    }
+
+    /// What a grant brings, on a crawl-client.
+    pub(crate) fn haul_of(&self, grant: GrantId) -> Option<Arc<Haul>> {
+        self.booth()?.hauls.of(grant)
     }
 
     /// By which pauses go.

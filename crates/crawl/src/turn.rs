@@ -18,6 +18,7 @@ use crate::budget::Claim;
 use crate::client::Client;
 use crate::commit::Finished;
 use crate::early::Source;
+use crate::haul::Haul;
 use crate::keep::{Note, Signal};
 use crate::links::PageLinks;
 use crate::page::{Fetched, Processed, ask_programs};
@@ -54,6 +55,7 @@ pub(crate) async fn run(client: Rc<Client>, grant: Grant, seat: Seat) -> Return 
     let mut visitor = Visitor {
         partition: grant.id.partition,
         asked: 0,
+        haul: shared.haul_of(grant.id),
         asker,
         client: Rc::clone(&client),
         shared: Arc::clone(&shared),
@@ -104,6 +106,8 @@ pub(crate) struct Visitor {
     unused: Vec<DocId>,
     /// Pages asked for in this turn.
     asked: u64,
+    /// On a crawl-client: what the grant brings.
+    haul: Option<Arc<Haul>>,
     /// Holds the host's door for the turn.
     pub(crate) asker: Asker,
 }
@@ -464,10 +468,14 @@ impl Visitor {
         entry: Entry,
         record: Option<VisitRecords>,
     ) {
+        if let Some(haul) = &self.haul {
+            haul.note_handed_over();
+        }
         let finished = Finished {
             partition,
             entry,
             record,
+            haul: self.haul.clone(),
             room: None,
         };
         let handed_over = self.shared.hand_over(finished);

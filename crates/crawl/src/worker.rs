@@ -25,6 +25,7 @@ use tokio::time::Instant;
 
 use crate::client::{Client, Recall};
 use crate::error::CrawlError;
+use crate::fleet::Desk;
 use crate::neighbour::{self, Question};
 use crate::page::Workbench;
 use crate::pools::PoolSizes;
@@ -47,6 +48,10 @@ pub(crate) struct Worker {
     client: Rc<Client>,
     /// Grants and returns go through their bytes, as between two processes.
     is_wired: bool,
+    /// A seed-server's: where crawl-clients ask, and what wakes this worker when one does.
+    desk: Option<(Arc<Desk>, Arc<Notify>)>,
+    /// Its own client asks the Web. Without it, only crawl-clients do.
+    fetches: bool,
     /// The tasks of turns.
     tasks: RefCell<JoinSet<()>>,
     /// Turns under way, whatever they wait for.
@@ -101,10 +106,15 @@ pub(crate) async fn live(plan: WorkerPlan) -> Vec<Partition> {
     let recall = (!plan.is_wired).then(|| Rc::clone(&partitions) as Rc<dyn Recall>);
     let shared = Arc::clone(&plan.shared);
     let client = Client::new(shared, plan.bench, plan.pools, plan.max_idle, recall);
+    let membership = plan.shared.membership.as_ref();
     let worker = Rc::new(Worker {
         partitions,
         client: Rc::new(client),
         is_wired: plan.is_wired,
+        desk: membership
+            .and_then(|m| m.desk())
+            .map(|desk| (Arc::clone(desk), desk.wake())),
+        fetches: membership.is_none_or(|m| m.fetches()),
         tasks: RefCell::default(),
         turns: Cell::new(0),
         failing_turns: Cell::new(0),
@@ -203,6 +213,14 @@ impl Worker {
         held.map(|held| held.partition.rest_of(host)).transpose()
     }
 
+    /// A crawl-client asks; never where there are none.
+    async fn asked_for_work(&self) {
+        match &self.desk {
+            Some((_, asked)) => asked.notified().await,
+            None => std::future::pending().await,
+        }
+    }
+
     async fn rest(&self, ends: &mut Ends, rest_ms: u64) -> Rested {
         if rest_ms == 0 {
             tokio::task::yield_now().await;
@@ -213,6 +231,7 @@ impl Worker {
             parcel = ends.inbox.recv() => parcel.map_or(Rested::Closed, |p| Rested::Parcel(Box::new(p))),
             Some(command) = ends.commands.recv() => Rested::Command(command),
             () = self.wake.notified() => Rested::Woken,
+            () = self.asked_for_work() => Rested::Woken,
             () = tokio::time::sleep(Duration::from_millis(rest_ms)) => Rested::Woken,
         }
     }

@@ -17,6 +17,7 @@ pub mod certs;
 mod definition;
 mod error;
 mod fleet;
+mod grants;
 mod links;
 pub mod local;
 mod names;
@@ -38,8 +39,9 @@ pub use boottime::{Lease, now_ms as boottime_ms};
 pub use definition::{Definition, FORMAT, LEASE_MS, NewFleet, check_name};
 pub use error::{FleetError, PublishError, ShipError};
 pub use fleet::{Fleet, Inbox, ShipLog};
+pub use grants::{Brought, Pace, Want, Work};
 pub use links::{Delivery, Forward};
-pub use node::{Joining, Node, Slice};
+pub use node::{Asked, HandedIn, Joining, Node, Slice};
 pub use orders::Order;
 pub use records::{
     Checkpoint, Commit, Epoch, Incarnation, PartitionCommit, ShipRecord, Shipped, WarcChunk,

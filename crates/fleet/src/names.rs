@@ -59,6 +59,16 @@ impl Names {
         )
     }
 
+    /// Where crawl-clients ask a seed-server for work.
+    pub(crate) fn work_subject(&self, node: &str) -> String {
+        format!("portolan.{}.work.{node}", self.0)
+    }
+
+    /// Where they hand in what came of it.
+    pub(crate) fn back_subject(&self, node: &str) -> String {
+        format!("portolan.{}.back.{node}", self.0)
+    }
+
     pub(crate) fn address_subject(&self, node: &str) -> String {
         format!("portolan.{}.address.{node}", self.0)
     }

@@ -6,6 +6,9 @@ mod join;
 mod keep;
 mod publish;
 mod watch;
+mod work;
+
+pub use work::{Asked, HandedIn};
 
 use crate::error::{FleetError, PublishError, ShipError};
 use crate::fleet::Fleet;
@@ -38,7 +41,7 @@ pub struct Joining {
     pub place: String,
     /// `Definition::checksum`, as the node's directory remembers it.
     pub checksum: String,
-    /// Its share of the work beside the others': 1 for a common machine.
+    /// Its share of the work beside the others': 1 for a common machine; 0 for one that gets no partitions, as crawl-clients.
     pub weight: f64,
 }
 
@@ -82,6 +85,9 @@ struct Inner {
     revision: AtomicU64,
     look: AtomicU64,
     reports: AtomicU64,
+    /// Messages and bytes of links that were sent.
+    link_messages: AtomicU64,
+    link_bytes: AtomicU64,
     homes: Mutex<Homes>,
     /// What was granted to this node, until when.
     slices: Mutex<HashMap<IpAddr, u64>>,
@@ -152,6 +158,14 @@ impl Node {
         forwards: Vec<Forward>,
     ) -> Result<(), PublishError> {
         self.inner.publish(destination, &forwards).await
+    }
+
+    /// Messages of links that this process has sent, and their bytes as they went over the wire. What went through the store counts
+    /// by its key alone.
+    pub fn links_sent(&self) -> (u64, u64) {
+        let inner = &self.inner;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (read(&inner.link_messages), read(&inner.link_bytes))
     }
 
     /// Says how the node is; to be called each second. The end of the crawl is found by it.

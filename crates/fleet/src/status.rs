@@ -24,6 +24,25 @@ pub struct NodeStatus {
     pub links_sent: u64,
     pub links_heard: u64,
     pub connections: u64,
+    /// "both", "seed-server" or "crawl-client"; empty is "both".
+    pub role: String,
+    /// Connections that a crawl-client is told to have, over all seed-servers.
+    pub target: u64,
+    /// How often it was told to hurry up, and to slow down; and what it was told last, if that was within the last seconds.
+    pub hurries: u64,
+    pub slows: u64,
+    pub pace: String,
+    /// Grants given by a seed-server, or got by a crawl-client; returns that counted; grants that expired or came back too late.
+    pub grants: u64,
+    pub returns: u64,
+    pub expired: u64,
+    /// Bytes of both as they went over the wire, packed.
+    pub grant_bytes: u64,
+    pub return_bytes: u64,
+    /// Messages and bytes of links to other partitions, packed, as they went over the wire; and bytes of their URLs before packing.
+    pub link_messages: u64,
+    pub link_bytes: u64,
+    pub link_url_bytes: u64,
     /// Why it is behind or stands still, in one sentence; empty if all is well.
     pub trouble: String,
     pub stopped: bool,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
+use portolan_crawl::fleet::Role;
 use portolan_fleet::{Servers, TlsFiles};
 
 use crate::failure::Failure;
@@ -51,7 +52,9 @@ impl ServersArguments {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     portolan node news --nats nats://10.0.0.1:4222 --dir /data/portolan\n  \
-    portolan node news --nats nats://a:4222,nats://b:4222 --dir /data --node crawler-3 --threads 8\n\n\
+    portolan node news --nats nats://a:4222,nats://b:4222 --dir /data --node crawler-3 --threads 8\n  \
+    portolan node news --role seed-server --dir /data --node server\n  \
+    portolan node news --role crawl-client --dir /tmp/client --node client1 --connections 25\n\n\
     'portolan fleet new' makes a fleet. A node that is started again on its directory goes on where it was, unless the\n\
     others have taken its share over meanwhile: then it joins with nothing.\n\n\
     Ctrl-C once: finish what is under way, ship it, and leave the share to the others. Twice: stop at once.\n\n\
@@ -74,6 +77,22 @@ pub(crate) struct NodeArguments {
     /// Its share of the work beside the others'
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     pub(crate) weight: f64,
+    /// What it is for: a 'seed-server' holds the registries and decides, a 'crawl-client' fetches what seed-servers grant and
+    /// needs no disk but for what is not shipped yet; 'both' does both [default: both]
+    #[arg(
+        long,
+        value_name = "ROLE",
+        default_value = "both",
+        hide_default_value = true
+    )]
+    pub(crate) role: Role,
+    /// Connections that a crawl-client begins with [default: as the fleet's settings say, or 32]; seed-servers tell it to
+    /// hurry up or to slow down
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    pub(crate) connections: Option<usize>,
+    /// Connections that it may be told to have at most [default: four times as many]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    pub(crate) max_connections: Option<usize>,
     /// Print one JSON object at the end on stdout
     #[arg(long)]
     pub(crate) json: bool,

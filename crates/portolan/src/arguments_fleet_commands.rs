@@ -21,6 +21,8 @@ use crate::arguments_fleet::ServersArguments;
 pub(crate) enum FleetCommand {
     New(Box<NewArguments>),
     Status(FleetStatusArguments),
+    Trace(crate::arguments_sailor::TraceArguments),
+    Traffic(crate::arguments_sailor::TrafficArguments),
     Drain(DrainArguments),
     /// Have every node ask nothing of the Web until 'go-on'; nodes go on to run
     Stop(NamedArguments),

@@ -116,6 +116,12 @@ async fn finish(agent: &Arc<Agent>, coming: Coming) -> Result<(), CrawlError> {
         0 => agent.seeds_of(partition),
         _ => Vec::new(),
     };
+    if let Some(desk) = agent.membership.desk()
+        && entries > 0
+    {
+        // Whoever had it may have granted hosts of it.
+        desk.hold(partition);
+    }
     agent.note_adopted(partition, epoch, cursor);
     let (done, adopted_by_journal) = oneshot::channel();
     let told = ToArchivist::Adopt {

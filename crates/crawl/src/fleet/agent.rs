@@ -15,8 +15,10 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::adoption::{Gate, Wanted, adopt, blocking};
+use super::client::ClientSide;
 use super::hearing;
 use super::membership::{Membership, Phase};
+use super::role::Role;
 use crate::budget::StoppedBy;
 use crate::error::CrawlError;
 use crate::routes::{Command, Destination};
@@ -47,6 +49,10 @@ pub(super) struct Agent {
     pub(super) unshipped_bytes: AtomicU64,
     pub(super) shipped_bytes: AtomicU64,
     pub(super) links: (AtomicU64, AtomicU64),
+    /// Bytes of the URLs of the links that were sent.
+    pub(super) link_url_bytes: AtomicU64,
+    pub(super) role: Role,
+    pub(super) client: Option<Arc<ClientSide>>,
     pub(super) held: Mutex<BTreeMap<PartitionId, Holding>>,
     pub(super) trouble: Mutex<BTreeMap<Matter, String>>,
     /// Too much waits to be shipped to hear more.
@@ -58,6 +64,8 @@ pub(super) struct Agent {
 pub(super) enum Matter {
     ShipLog,
     Links,
+    /// What a crawl-client brings to seed-servers.
+    Returns,
 }
 
 impl Matter {
@@ -65,6 +73,7 @@ impl Matter {
         match self {
             Self::ShipLog => "the ship log does not answer",
             Self::Links => "links do not leave",
+            Self::Returns => "what was fetched is not taken",
         }
     }
 }
@@ -207,14 +216,20 @@ impl Agent {
                 requests: shown.requests as f64,
             };
             let metrics = &self.shared.metrics;
-            let pages = metrics.pages.load(Ordering::Relaxed);
+            // What clients brought, they have counted.
+            let brought = self.membership.desk().map(|desk| &desk.counts.pages);
+            let brought = brought.map_or(0, |pages| pages.load(Ordering::Relaxed));
+            let pages = metrics
+                .pages
+                .load(Ordering::Relaxed)
+                .saturating_sub(brought);
             let bytes = metrics.wire_bytes.load(Ordering::Relaxed);
             let seconds = before.0.elapsed().as_secs_f64().max(0.001);
             let report = NodeStatus {
                 look: fleet_look,
                 partitions: looks.iter().map(status).collect(),
                 pages,
-                pages_per_s: (pages - before.1) as f64 / seconds,
+                pages_per_s: pages.saturating_sub(before.1) as f64 / seconds,
                 bytes_per_s: (bytes - before.2) as f64 / seconds,
                 unshipped_bytes: self.unshipped_bytes.load(Ordering::Relaxed),
                 shipped_bytes: self.shipped_bytes.load(Ordering::Relaxed),
@@ -227,12 +242,46 @@ impl Agent {
                     .sum(),
                 trouble: self.trouble_now(),
                 stopped: self.membership.is_stopped(),
+                ..self.role_status()
             };
             before = (Instant::now(), pages, bytes);
             self.node.report(report).await;
             self.take_pages().await;
             tokio::time::sleep(REPORT_EVERY).await;
         }
+    }
+
+    /// What goes between seed-servers and crawl-clients, and between partitions.
+    fn role_status(&self) -> NodeStatus {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (link_messages, link_bytes) = self.node.links_sent();
+        let mut status = NodeStatus {
+            role: self.role.name().to_owned(),
+            link_messages,
+            link_bytes,
+            link_url_bytes: read(&self.link_url_bytes),
+            ..NodeStatus::default()
+        };
+        if let Some(desk) = self.membership.desk() {
+            let counts = &desk.counts;
+            status.grants = read(&counts.grants);
+            status.returns = read(&counts.returns);
+            status.expired = read(&counts.expired);
+            status.grant_bytes = read(&counts.grant_bytes);
+            status.return_bytes = read(&counts.return_bytes);
+        }
+        if let Some(side) = &self.client {
+            status.target = side.target();
+            status.hurries = read(&side.hurries);
+            status.slows = read(&side.slows);
+            status.pace = side.pace().to_owned();
+            status.grants = read(&side.grants);
+            status.returns = read(&side.returns);
+            status.expired = read(&side.late);
+            status.grant_bytes = read(&side.grant_bytes);
+            status.return_bytes = read(&side.return_bytes);
+        }
+        status
     }
 
     fn trouble_now(&self) -> String {

@@ -12,6 +12,9 @@ use portolan_model::{CanonicalUrl, Identities, PartitionId};
 use tokio::sync::{mpsc, watch};
 
 use super::addresses::Addresses;
+use super::booth::Booth;
+use super::desk::Desk;
+use super::role::Role;
 use crate::commit::ToArchivist;
 use crate::error::CrawlError;
 
@@ -67,6 +70,12 @@ pub(crate) enum Phase {
 
 pub(crate) struct Membership {
     lease: Arc<Lease>,
+    /// A seed-server's: where crawl-clients ask for grants.
+    desk: Option<Arc<Desk>>,
+    /// Does this machine ask the Web for its own partitions?
+    fetches: bool,
+    /// A crawl-client's.
+    booth: Option<Arc<Booth>>,
     /// A person has the fleet stand still.
     stopped: AtomicBool,
     /// More is unshipped than may be.
@@ -99,12 +108,21 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Membership {
-    pub(super) fn new(lease: Arc<Lease>) -> (Arc<Self>, AgentEnds) {
+    /// `desk` is given where partitions are held, `booth` on a crawl-client.
+    pub(super) fn new(
+        lease: Arc<Lease>,
+        role: Role,
+        desk: Option<Arc<Desk>>,
+        booth: Option<Arc<Booth>>,
+    ) -> (Arc<Self>, AgentEnds) {
         let (archivist, told) = mpsc::channel(TOLD_MAX);
         let (roots, found) = mpsc::unbounded_channel();
         let (addresses, wanted) = Addresses::new();
         let membership = Self {
             lease,
+            desk,
+            fetches: role.fetches(),
+            booth,
             stopped: AtomicBool::new(false),
             crowded: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
@@ -121,6 +139,19 @@ impl Membership {
             wanted,
         };
         (Arc::new(membership), ends)
+    }
+
+    pub(crate) fn desk(&self) -> Option<&Arc<Desk>> {
+        self.desk.as_ref()
+    }
+
+    pub(crate) fn booth(&self) -> Option<&Arc<Booth>> {
+        self.booth.as_ref()
+    }
+
+    /// Does this machine ask the Web for its own partitions?
+    pub(crate) fn fetches(&self) -> bool {
+        self.fetches
     }
 
     /// May a request to an address begin that is left alone for `pause_ms` after it?

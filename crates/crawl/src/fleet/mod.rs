@@ -6,12 +6,18 @@
 //!
 //! `mirror` and `catalogue`: the crawl as others see it, from what was shipped.
 //!
+//! A node has a **role**: a seed-server's workers grant turns at a `desk`, where crawl-clients ask for them (`serving`, `pace`); a
+//! crawl-client (`client`) has them fetched from its `booth`, ships what was archived, and brings back what came of it.
+//!
 //! `node`: a node's life, from its directory (`identity`) to its end. `membership`: what the crawl knows of the fleet.
 
 mod addresses;
 mod adoption;
 mod agent;
+mod booth;
 mod catalogue;
+mod client;
+mod desk;
 mod hearing;
 mod identity;
 mod log_index;
@@ -19,14 +25,23 @@ mod membership;
 mod mirror;
 mod new_settings;
 mod node;
+mod pace;
+mod role;
 mod roots;
 mod sending;
+mod serving;
 mod shipper;
 mod warcs;
 
 pub use mirror::Mirror;
 pub use new_settings::change_settings;
-pub use node::{NodeEvent, NodePlan, Quit, quitting, run_node};
+pub use node::{
+    NodeEvent, NodePlan, Quit, VECTOR_KEY, fit_for_fleet, parts_of_vector, quitting, run_node,
+};
 
+pub(crate) use booth::{Booth, Job};
+pub(crate) use desk::{Desk, Incoming, MARGIN_MS, Ticket};
 pub use membership::Part;
 pub(crate) use membership::{Membership, PartitionLook};
+pub use role::Role;
+pub(crate) use role::as_of_here;

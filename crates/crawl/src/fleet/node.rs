@@ -2,32 +2,53 @@
 //! fenced has lost what it had not shipped, and joins anew as a new one.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use portolan_archive::file_prefix;
 use portolan_fleet::{Definition, Fleet, FleetError, Joining, Node, Order, Servers};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::addresses;
 use super::adoption::{Gate, blocking};
 use super::agent::Agent;
+use super::booth::Booth;
 use super::catalogue;
+use super::client::{self, Carrier, ClientSide};
+use super::desk::Desk;
 use super::identity::Identity;
 use super::log_index::LogIndex;
 use super::membership::{Membership, Part, Phase};
 use super::new_settings;
+use super::role::Role;
 use super::roots;
 use super::sending::{self, Room};
+use super::serving;
 use super::shipper::Shipper;
 use super::warcs::Warcs;
 use crate::budget::StoppedBy;
 use crate::crawl::{Crawl, Plan};
+use crate::directory::replace;
+use crate::division::open_vector;
 use crate::error::CrawlError;
 use crate::report::Report;
-use crate::settings::{ExchangeMode, Settings};
+use crate::settings::{ExchangeMode, PartitionMethod, Settings, UnlistedSites};
+
+/// Where in the fleet's store its part vector is, if it has one.
+pub const VECTOR_KEY: &str = "partition/parts.pv";
+const VECTOR_FILE: &str = "parts.pv";
+/// Whoever makes a fleet puts the vector there right after.
+const VECTOR_PATIENCE: Duration = Duration::from_secs(30);
+const VECTOR_LOOK: Duration = Duration::from_millis(500);
+
+/// A grant is for this long, and for the longest request.
+const GRANT_MS: u64 = 30_000;
+/// Connections of a crawl-client, where nobody says how many.
+const FIRST_CONNECTIONS: usize = 32;
 
 /// Threads for what waits for servers and the store.
 const AGENT_THREADS: usize = 2;
@@ -45,6 +66,11 @@ pub struct NodePlan {
     pub threads: Option<usize>,
     /// Its share of the work beside the others': 1 for a common machine.
     pub weight: f64,
+    pub role: Role,
+    /// Of a crawl-client: connections that it begins with, where that is not what the fleet's settings say.
+    pub connections: Option<usize>,
+    /// And those that it may be told to have; four times as many, if it is not said.
+    pub max_connections: Option<usize>,
 }
 
 /// What a node tells while it lives.
@@ -99,6 +125,10 @@ async fn live(
         .map_err(input)?;
     let _lock = Identity::lock(&plan.dir)?;
     let mut identity = Identity::open(&plan.dir, &plan.node, fleet.definition())?;
+    if plan.role == Role::CrawlClient {
+        // What it had not brought has never happened: there is nothing to go on with.
+        identity = Identity::begin(&plan.dir, &plan.node, fleet.definition())?;
+    }
     loop {
         match life(plan, &fleet, &mut identity, quit.clone(), &mut tell).await {
             Err(CrawlError::Fenced(why)) if *quit.borrow() == Quit::No => {
@@ -134,8 +164,13 @@ async fn life(
         identity.note_number(&plan.dir, number)?;
     }
     tell(NodeEvent::Joined { resumed });
-    let (membership, ends) = Membership::new(node.lease());
     let definition = fleet.definition();
+    fetch_vector(plan, fleet).await?;
+    let (version, settings) = fleet.settings().await.map_err(unavailable)?;
+    let settings = node_settings(plan, (definition, &settings), identity)?;
+    let desk = plan.role.decides().then(|| Arc::new(desk_of(&settings)));
+    let booth = (!plan.role.decides()).then(|| Arc::new(Booth::default()));
+    let (membership, ends) = Membership::new(node.lease(), plan.role, desk.clone(), booth.clone());
     let part = Part {
         secret: definition.secret(),
         crawl_id: crawl_id(definition),
@@ -143,8 +178,9 @@ async fn life(
         limited: definition.max_pages.is_some(),
         membership: Arc::clone(&membership),
     };
-    let (version, settings) = fleet.settings().await.map_err(unavailable)?;
-    let crawl_plan = crawl_plan(plan, (definition, &settings), identity, part)?;
+    let dir = Identity::crawl_dir(&plan.dir);
+    let mut crawl_plan = Plan::new(dir, definition.seeds.iter().cloned(), settings);
+    crawl_plan.part = Some(part);
     let mut prepared = blocking(move || Crawl::prepare(crawl_plan)).await?;
     let in_fleet = prepared.books.in_fleet.take();
     let in_fleet =
@@ -152,12 +188,21 @@ async fn life(
     let held = prepared.books.held();
     for &partition in &held {
         membership.add(partition);
+        if let Some(desk) = &desk {
+            // The process before may have granted.
+            desk.hold(partition);
+        }
     }
     if fleet.has_ended().await.map_err(unavailable)? {
         // What is here is shipped, and nothing more is asked of the Web.
         membership.set_stopped(true);
     }
     let crawl = prepared.begin()?;
+    let client = booth.map(|booth| {
+        let (first, most) = connections_of(plan, &crawl.shared.settings);
+        let (side, ready) = ClientSide::new(booth, first, most);
+        (Arc::new(side), ready)
+    });
     let agent = Arc::new(Agent {
         fleet: fleet.clone(),
         node: node.clone(),
@@ -172,6 +217,9 @@ async fn life(
         unshipped_bytes: AtomicU64::new(0),
         shipped_bytes: AtomicU64::new(0),
         links: Default::default(),
+        link_url_bytes: AtomicU64::new(0),
+        role: plan.role,
+        client: client.as_ref().map(|(side, _)| Arc::clone(side)),
         held: Mutex::new(BTreeMap::new()),
         trouble: Mutex::default(),
         deaf: watch::Sender::new(false),
@@ -191,20 +239,44 @@ async fn life(
         not_shipped: in_fleet.exporter.behind(),
         not_sent: sending.behind(),
     };
-    let (progress, shipped) = watch::channel(0);
-    let shipper = Shipper {
-        agent: Arc::clone(&agent),
-        exporter: in_fleet.exporter,
-        warcs,
-        progress,
-        shipped: last.map_or(0, |commit| commit.last_frame),
-        pages: last.map_or(0, |commit| commit.pages),
+    let (progress, shipped_to) = watch::channel(0);
+    let mut tasks = JoinSet::new();
+    if let Some(desk) = desk {
+        let (asked, handed_in) = node.serve_clients();
+        tasks.spawn(serving::serve(Arc::clone(&agent), desk, asked, handed_in));
+    }
+    let shipping = match client {
+        Some((side, ready)) => {
+            tasks.spawn(client::ask(Arc::clone(&agent), Arc::clone(&side)));
+            let carrier = Carrier {
+                agent: Arc::clone(&agent),
+                side,
+                ready,
+                warcs,
+            };
+            tokio::spawn(shipped(Arc::clone(&agent), carrier.run()))
+        }
+        None => {
+            let shipper = Shipper {
+                agent: Arc::clone(&agent),
+                exporter: in_fleet.exporter,
+                warcs,
+                progress,
+                shipped: last.map_or(0, |commit| commit.last_frame),
+                pages: last.map_or(0, |commit| commit.pages),
+            };
+            let sending = sending::send(Arc::clone(&agent), sending, shipped_to);
+            let ships = async move {
+                let (warcs, ()) = tokio::try_join!(shipper.run(), sending)?;
+                Ok(warcs)
+            };
+            tokio::spawn(shipped(Arc::clone(&agent), ships))
+        }
     };
     let gate = Gate {
         adopter: in_fleet.adopter,
         log,
     };
-    let mut tasks = JoinSet::new();
     tasks.spawn(Arc::clone(&agent).report());
     tasks.spawn(addresses::ask(Arc::clone(&agent), ends.wanted));
     tasks.spawn(roots::exchange(Arc::clone(&agent), ends.roots));
@@ -217,8 +289,6 @@ async fn life(
         version,
         Arc::clone(&changed),
     ));
-    let sending = sending::send(Arc::clone(&agent), sending, shipped);
-    let shipping = tokio::spawn(ship(Arc::clone(&agent), shipper, sending));
     let report = blocking(move || crawl.join()).await;
     let warcs = shipping.await.ok().flatten();
     tasks.shutdown().await;
@@ -255,7 +325,12 @@ async fn join(
         fresh: identity.number.is_none(),
         place,
         checksum: identity.checksum.clone(),
-        weight: plan.weight,
+        // Who decides nothing gets no partitions.
+        weight: if plan.role.decides() {
+            plan.weight
+        } else {
+            0.0
+        },
     };
     fleet.join(joining).await.map_err(|error| match error {
         FleetError::Sealed(_) => CrawlError::Fenced(error.to_string()),
@@ -287,23 +362,16 @@ pub(super) fn crawl_id(definition: &Definition) -> u64 {
 }
 
 /// The fleet's settings, with what is this node's own.
-fn crawl_plan(
+fn node_settings(
     plan: &NodePlan,
     (definition, settings): (&Definition, &str),
     identity: &Identity,
-    part: Part,
-) -> Result<Plan, CrawlError> {
+) -> Result<Settings, CrawlError> {
     let mut settings = Settings::with_overrides(settings)
         .map_err(|e| CrawlError::Input(e.in_file("the fleet's settings")))?;
-    if settings.partition.method != crate::settings::PartitionMethod::Hash {
-        return Err(CrawlError::Input(
-            "partition.method: a fleet shares sites out by hash; make it with 'hash'".to_owned(),
-        ));
-    }
-    if settings.partition.mode == ExchangeMode::CrossOver {
-        return Err(CrawlError::Input(
-            "partition.mode: in a fleet, 'cross-over' would have several machines ask one server at once; compare it on one machine, with 'portolan crawl --mode cross-over'".to_owned(),
-        ));
+    fit_for_fleet(&settings)?;
+    if settings.partition.method == PartitionMethod::Vector {
+        settings.partition.vector = plan.dir.join(VECTOR_FILE).display().to_string();
     }
     settings.archive.node.clone_from(&identity.node);
     settings.archive.node_number = identity.number.unwrap_or_default();
@@ -313,10 +381,83 @@ fn crawl_plan(
     if let Some(threads) = plan.threads {
         settings.limits.threads = threads;
     }
-    let dir = Identity::crawl_dir(&plan.dir);
-    let mut crawl = Plan::new(dir, definition.seeds.iter().cloned(), settings);
-    crawl.part = Some(part);
-    Ok(crawl)
+    if plan.role == Role::CrawlClient {
+        let (_, most) = connections_of(plan, &settings);
+        settings.limits.connections = most as usize;
+    }
+    Ok(settings)
+}
+
+/// May a fleet have these settings? What it says follows "settings of a fleet".
+pub fn fit_for_fleet(settings: &Settings) -> Result<(), CrawlError> {
+    let partition = &settings.partition;
+    let refused = |what: &str| Err(CrawlError::Input(what.to_owned()));
+    if partition.mode == ExchangeMode::CrossOver {
+        return refused(
+            "partition.mode: in a fleet, 'cross-over' would have several machines ask one server at once; compare it on one machine, with 'portolan crawl --mode cross-over'",
+        );
+    }
+    match partition.method {
+        PartitionMethod::Hash => Ok(()),
+        PartitionMethod::Vector if partition.unlisted == UnlistedSites::SiteHash => Ok(()),
+        PartitionMethod::Vector => refused(
+            "partition.unlisted: in a fleet, sites that the part vector does not list go by 'site-hash'; 'discoverer' is for one machine",
+        ),
+        PartitionMethod::Dset => refused(
+            "partition.method: in a fleet, DSets are [[dset]] blocks of the settings, and no file; write them there, and leave partition.method out",
+        ),
+    }
+}
+
+/// How many parts the part vector in `path` has, if a fleet can be divided by it.
+pub fn parts_of_vector(path: &Path) -> Result<u16, CrawlError> {
+    Ok(open_vector(path)?.parts())
+}
+
+/// The fleet's part vector, in the node's own directory.
+async fn fetch_vector(plan: &NodePlan, fleet: &Fleet) -> Result<(), CrawlError> {
+    let settings = Settings::with_overrides(&fleet.definition().settings)
+        .map_err(|e| CrawlError::Input(e.in_file("the fleet's settings")))?;
+    if settings.partition.method != PartitionMethod::Vector {
+        return Ok(());
+    }
+    let begun = Instant::now();
+    let bytes = loop {
+        match fleet.blobs().get(VECTOR_KEY).await {
+            Some(bytes) => break bytes,
+            // Whoever made the fleet may be about to put it there.
+            None if begun.elapsed() < VECTOR_PATIENCE => tokio::time::sleep(VECTOR_LOOK).await,
+            None => {
+                return Err(CrawlError::Fleet(format!(
+                    "{VECTOR_KEY}, the fleet's part vector, is missing from {}; put it back from a copy",
+                    fleet.blobs().place()
+                )));
+            }
+        }
+    };
+    replace(&plan.dir, VECTOR_FILE, &bytes)
+}
+
+/// Connections that a crawl-client begins with, and those that it may be told to have.
+fn connections_of(plan: &NodePlan, settings: &Settings) -> (u32, u32) {
+    let set = match settings.limits.connections {
+        0 => FIRST_CONNECTIONS,
+        set => set,
+    };
+    let first = plan.connections.unwrap_or(set).max(1);
+    let most = plan.max_connections.unwrap_or(4 * first).max(first);
+    (first as u32, most as u32)
+}
+
+/// Where crawl-clients ask: a DSet may be for one of them alone.
+fn desk_of(settings: &Settings) -> Desk {
+    let reserved = settings.dset.iter().map(|set| set.client.clone());
+    let grant_ms = match settings.fleet.grant_ms {
+        // The last request of a grant begins that long before it ends.
+        0 => settings.http.request_timeout_ms + GRANT_MS,
+        grant_ms => settings.http.request_timeout_ms + grant_ms,
+    };
+    Desk::new(reserved.collect(), grant_ms)
 }
 
 async fn obey(agent: Arc<Agent>, gate: Gate, orders: mpsc::Receiver<Order>) {
@@ -350,13 +491,12 @@ async fn look_after(agent: Arc<Agent>, room: Room) {
 }
 
 /// `None` if not everything was shipped and sent.
-async fn ship(
+async fn shipped(
     agent: Arc<Agent>,
-    shipper: Shipper,
-    sending: impl Future<Output = Result<(), CrawlError>>,
+    ships: impl Future<Output = Result<Warcs, CrawlError>>,
 ) -> Option<Warcs> {
-    match tokio::try_join!(shipper.run(), sending) {
-        Ok((warcs, ())) => {
+    match ships.await {
+        Ok(warcs) => {
             agent.membership.set_phase(Phase::Shipped);
             Some(warcs)
         }

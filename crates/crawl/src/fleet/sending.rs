@@ -77,6 +77,8 @@ impl Room {
 pub(super) async fn publish(agent: &Agent, forwards: Vec<Forwarded>) -> Result<(), CrawlError> {
     let mut by_destination: BTreeMap<PartitionId, Vec<Forward>> = BTreeMap::new();
     agent.note_sent(forwards.len());
+    let url_bytes = forwards.iter().map(|f| f.links.urls().len() as u64).sum();
+    agent.link_url_bytes.fetch_add(url_bytes, Ordering::Relaxed);
     for forwarded in forwards {
         let mut body = Vec::with_capacity(forwarded.links.bytes() + 32);
         forwarded.encode_links(&mut body);

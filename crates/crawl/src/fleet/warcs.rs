@@ -76,6 +76,26 @@ impl Warcs {
         Ok(chunks)
     }
 
+    /// Removes files that are in the store whole, with their indexes, and that nothing is added to any longer.
+    pub(super) async fn let_go(&self, blobs: &Blobs) -> Result<(), CrawlError> {
+        let Some((current, _)) = self.end() else {
+            return Ok(());
+        };
+        let all = numbered_warcs(&self.dir, &self.prefix)?;
+        for (_, name) in all.into_iter().take_while(|(_, name)| *name != current) {
+            let index = index_of(&name);
+            let path = self.dir.join(&index);
+            // A file is closed once its index is written.
+            let Ok(read) = std::fs::read(&path) else {
+                continue;
+            };
+            blobs.put(&index, Bytes::from(read)).await;
+            let path = self.dir.join(ARCHIVE_DIR).join(&name);
+            std::fs::remove_file(&path).map_err(|source| CrawlError::File { path, source })?;
+        }
+        Ok(())
+    }
+
     /// Where the shipped bytes end.
     pub(super) fn end(&self) -> Option<(String, u64)> {
         let shipped = self.shipped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,8 +131,7 @@ impl Warcs {
     /// Puts the indexes of the closed files into the store.
     pub(super) async fn ship_indexes(&self, blobs: &Blobs) -> Result<(), CrawlError> {
         for (_, name) in numbered_warcs(&self.dir, &self.prefix)? {
-            let stem = name.trim_end_matches(".gz").trim_end_matches(".warc");
-            let index = format!("index/{stem}.cdxj");
+            let index = index_of(&name);
             let path = self.dir.join(&index);
             match std::fs::read(&path) {
                 Ok(read) => blobs.put(&index, Bytes::from(read)).await,
@@ -122,4 +141,9 @@ impl Warcs {
         }
         Ok(())
     }
+}
+
+fn index_of(name: &str) -> String {
+    let stem = name.trim_end_matches(".gz").trim_end_matches(".warc");
+    format!("index/{stem}.cdxj")
 }

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::Books;
 use crate::admission::Admission;
 use crate::assembly;
+use crate::away;
 use crate::budget::Budget;
 use crate::commit::{self, Archivist, FINISHED_QUEUE, Finished, Recorder};
 use crate::crawl::Crawl;
@@ -321,7 +322,11 @@ impl Outfit<'_> {
             let hand = match self.place {
                 Place::Threads => {
                     let name = format!("worker-{number}");
-                    Hand::Thread(spawn(&name, move || worker::run(plan))?)
+                    let booth = self.shared.booth().cloned();
+                    Hand::Thread(spawn(&name, move || match booth {
+                        Some(booth) => away::run(plan, booth),
+                        None => worker::run(plan),
+                    })?)
                 }
                 Place::Here => Hand::Task(tokio::task::spawn_local(worker::live(plan))),
             };
@@ -392,6 +397,7 @@ fn plant(
             partition: PartitionId(number),
             entry,
             record: None,
+            haul: None,
             room: None,
         };
         shared.outstanding.fetch_add(1, Ordering::SeqCst);

@@ -2,15 +2,21 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use portolan_model::url::Scheme;
-use portolan_model::{DocId, PartitionId, Visit};
-use portolan_registry::{Grant, RegistryError, Return, Terms, Turn};
+use portolan_model::{DocId, PartitionId, Pulse, Visit};
+use portolan_registry::{Entry, Grant, RegistryError, Return, Terms, Turn};
+use tokio::sync::oneshot;
 
 use super::Worker;
 use super::held::Partitions;
 use crate::client::Recall;
+use crate::commit::Finished;
 use crate::error::CrawlError;
+use crate::fleet::{Desk, Incoming, MARGIN_MS, Ticket, as_of_here};
 use crate::metrics::Stage;
 use crate::pools::Seat;
 use crate::turn;
@@ -61,6 +67,110 @@ impl Worker {
         Ok(())
     }
 
+    /// A crawl-client fetches what is granted. Its return is taken, or the grant expires.
+    pub(super) fn grant_away(
+        self: &Rc<Self>,
+        id: PartitionId,
+        turn: Turn,
+        ticket: Ticket,
+    ) -> Result<(), RegistryError> {
+        let Some((desk, _)) = &self.desk else {
+            return self.with(id, |p| p.end_turn(turn.host, turn.pulse));
+        };
+        let desk = Arc::clone(desk);
+        let was_failing = turn.pulse.is_failing();
+        let terms = Terms {
+            expires_ms: self.shared.now_ms() + desk.grant_ms,
+            max_bytes: WIRED_BYTES,
+            with_links: true,
+            ..self.terms(&turn)
+        };
+        let grant = self.with(id, |p| p.grant(turn, &terms))?;
+        self.note_turn(id, was_failing);
+        let coming = match grant.urls.is_empty() {
+            true => {
+                desk.put_back(ticket);
+                None
+            }
+            false => desk.give(ticket, &grant),
+        };
+        let worker = Rc::clone(self);
+        self.tasks.borrow_mut().spawn_local(async move {
+            let back = match coming {
+                Some(coming) => worker.await_return(&desk, &grant, coming).await,
+                // Nobody has it.
+                None => all_unused(&grant, grant.turn.pulse),
+            };
+            worker.end_turn(&back, was_failing);
+            worker.begin_next();
+        });
+        Ok(())
+    }
+
+    async fn await_return(
+        &self,
+        desk: &Desk,
+        grant: &Grant,
+        mut coming: oneshot::Receiver<Incoming>,
+    ) -> Return {
+        let patience = Duration::from_millis(desk.grant_ms + MARGIN_MS);
+        let incoming = match tokio::time::timeout(patience, &mut coming).await {
+            Ok(incoming) => incoming.ok(),
+            Err(_) if desk.expire(grant.id) => None,
+            // It came in the very moment.
+            Err(_) => coming.await.ok(),
+        };
+        let Some(Incoming {
+            mut back,
+            sent_ms,
+            taken,
+        }) = incoming
+        else {
+            tracing::info!(
+                host = grant.turn.name,
+                urls = grant.urls.len(),
+                "a grant has expired"
+            );
+            return all_unused(grant, self.after_expiry(grant));
+        };
+        let shared = &self.shared;
+        as_of_here(&mut back, sent_ms, shared.now_ms(), shared.run_ms);
+        for entry in std::mem::take(&mut back.entries) {
+            if let Entry::Visit { visit, .. } = &entry {
+                let pages = u64::from(visit.is_document());
+                desk.counts.pages.fetch_add(pages, Ordering::Relaxed);
+            }
+            let finished = Finished {
+                partition: back.id.partition,
+                entry,
+                record: None,
+                haul: None,
+                room: None,
+            };
+            shared.hand_over(finished).await;
+        }
+        // Who brought it may be gone.
+        let _ = taken.send(true);
+        back
+    }
+
+    /// Somebody may have asked the host until the grant expired.
+    fn after_expiry(&self, grant: &Grant) -> Pulse {
+        let turn = &grant.turn;
+        let unknown_ms = self.shared.politeness.unknown_delay_ms();
+        let delay_ms = turn.recorded_delay_ms.unwrap_or(unknown_ms);
+        let expired_ms = grant.expires_ms + MARGIN_MS;
+        Pulse {
+            last_ms: expired_ms,
+            not_before_ms: turn
+                .pulse
+                .not_before_ms
+                .max(expired_ms + u64::from(delay_ms)),
+            delay_ms,
+            ..turn.pulse
+        }
+    }
+
     fn through_bytes<T>(&self, bytes: Vec<u8>, decode: fn(&[u8]) -> Option<T>) -> Option<T> {
         let decoded = decode(&bytes);
         if decoded.is_none() {
@@ -93,5 +203,16 @@ impl Worker {
             },
             false => Terms::here(urls),
         }
+    }
+}
+
+/// What a grant is when nobody has asked for anything of it.
+fn all_unused(grant: &Grant, pulse: Pulse) -> Return {
+    Return {
+        id: grant.id,
+        host: grant.turn.host,
+        pulse,
+        unused: grant.urls.iter().map(|url| url.due.doc).collect(),
+        entries: Vec::new(),
     }
 }

@@ -51,7 +51,7 @@ impl Worker {
         self.look_for_verdicts();
         let unjudged = self.unjudged.get();
         for id in self.ids_in_turn() {
-            let open = !shared.budget.is_stopping() && self.client.pools.has_room() && !unjudged;
+            let open = !shared.budget.is_stopping() && self.has_room() && !unjudged;
             shared.metrics.sampled(Stage::Fold, || {
                 self.with(id, |partition| {
                     partition.tend(unjudged || (open && self.is_hungry(partition, now_ms)))
@@ -63,7 +63,7 @@ impl Worker {
             if !open {
                 continue;
             }
-            while self.client.pools.has_room() && begun.elapsed() < BEGIN_TURNS_MAX {
+            while self.has_room_for(id) && begun.elapsed() < BEGIN_TURNS_MAX {
                 match self.begin_turn(id, now_ms)? {
                     Begun::Turn => {}
                     Begun::Nothing => break,
@@ -73,7 +73,9 @@ impl Worker {
                     }
                 }
             }
-            if let Some(due_ms) = self.next_due_ms(id) {
+            if let Some(due_ms) = self.next_due_ms(id)
+                && (due_ms > now_ms || self.has_room_for(id))
+            {
                 rest_ms = rest_ms.min(due_ms.saturating_sub(now_ms));
             }
         }
@@ -85,7 +87,7 @@ impl Worker {
         }
         self.client.sweep(now_ms);
         // With all places taken there is nothing to begin, however much is due, until one is given back or freed.
-        Ok(if !self.client.pools.has_room() {
+        Ok(if self.fetches && !self.client.pools.has_room() {
             LOOK_EVERY.as_millis() as u64
         } else {
             rest_ms
@@ -116,6 +118,17 @@ impl Worker {
         let Some(turn) = turn else {
             return Ok(Begun::Nothing);
         };
+        if let Some((desk, _)) = &self.desk
+            && let Some(ticket) = desk.ticket(id)
+        {
+            self.grant_away(id, turn, ticket)?;
+            return Ok(Begun::Turn);
+        }
+        if !self.fetches {
+            // Who asked has got something else meanwhile.
+            self.with(id, |p| p.end_turn(turn.host, turn.pulse))?;
+            return Ok(Begun::Nothing);
+        }
         match self
             .client
             .pools
@@ -131,8 +144,7 @@ impl Worker {
     /// until all answers that have come are worked through, turns would begin in bunches, their answers would come in
     /// bunches, and each would wait for the others of its bunch.
     pub(super) fn begin_next(self: &Rc<Self>) {
-        if self.shared.budget.is_stopping() || self.unjudged.get() || !self.client.pools.has_room()
-        {
+        if self.shared.budget.is_stopping() || self.unjudged.get() || !self.has_room() {
             return;
         }
         let now_ms = self.shared.now_ms();
@@ -141,12 +153,30 @@ impl Worker {
             due_ms.is_some_and(|due_ms| due_ms <= now_ms)
         };
         let mut ids = self.ids_in_turn().take(NEXT_PARTITIONS);
-        let Some(id) = ids.find(|&id| is_due(id)) else {
+        let Some(id) = ids.find(|&id| is_due(id) && self.has_room_for(id)) else {
             return;
         };
         if let Err(error) = self.begin_turn(id, now_ms) {
             self.shared.fail(error.into());
         }
+    }
+
+    /// Is somebody there who could ask a host?
+    fn has_room(&self) -> bool {
+        let asked = self
+            .desk
+            .as_ref()
+            .is_some_and(|(desk, _)| desk.has_askers());
+        asked || (self.fetches && self.client.pools.has_room())
+    }
+
+    /// Is somebody there who could ask a host of the partition?
+    fn has_room_for(&self, id: PartitionId) -> bool {
+        let asked = self
+            .desk
+            .as_ref()
+            .is_some_and(|(desk, _)| desk.is_wanted(id));
+        asked || (self.fetches && self.client.pools.has_room())
     }
 
     /// All partitions, beginning with another one each time.

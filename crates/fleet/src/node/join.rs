@@ -75,6 +75,8 @@ impl Fleet {
             revision: AtomicU64::new(revision),
             look: AtomicU64::new(0),
             reports: AtomicU64::new(0),
+            link_messages: AtomicU64::new(0),
+            link_bytes: AtomicU64::new(0),
             homes: Mutex::new(Homes::new(&joining.node)),
             slices: Mutex::default(),
             destinations: Mutex::default(),

@@ -10,6 +10,7 @@ use async_nats::jetstream::message::PublishMessage;
 use bytes::Bytes;
 use portolan_model::PartitionId;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Of unpacked links in a message.
@@ -41,7 +42,10 @@ impl Inner {
         let mut rest = forwards;
         while !rest.is_empty() {
             let (payload, packed) = self.message(destination, rest, most).await?;
+            let bytes = payload.len() as u64;
             self.send(destination, payload).await?;
+            self.link_messages.fetch_add(1, Ordering::Relaxed);
+            self.link_bytes.fetch_add(bytes, Ordering::Relaxed);
             rest = &rest[packed..];
         }
         Ok(())

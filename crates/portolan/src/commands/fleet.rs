@@ -1,15 +1,17 @@
 //! `portolan fleet`: makes fleets, looks at them, and tells them what to do.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use portolan_crawl::Settings;
+use portolan_crawl::fleet::{VECTOR_KEY, fit_for_fleet, parts_of_vector};
 use portolan_crawl::report::bytes;
 use portolan_crawl::settings::PartitionMethod;
 use portolan_fleet::{Fleet, FleetError, NewFleet, ServerConfig, Wish, certs};
 use portolan_model::Canonicalizer;
 
 use super::crawl::{read_seeds, read_settings};
-use super::{fleet_config, fleet_report, fleet_status};
+use super::{fleet_config, fleet_report, fleet_status, fleet_trace, fleet_traffic};
 use crate::arguments_fleet_commands::{
     CertsArguments, DrainArguments, FetchArguments, FleetCommand, NamedArguments,
     NatsConfigArguments, NewArguments,
@@ -37,6 +39,8 @@ fn act(command: FleetCommand) -> Result<(), Failure> {
     match command {
         FleetCommand::New(arguments) => in_runtime(new(&arguments)),
         FleetCommand::Status(arguments) => in_runtime(fleet_status::run(&arguments)),
+        FleetCommand::Trace(arguments) => in_runtime(fleet_trace::run(&arguments)),
+        FleetCommand::Traffic(arguments) => in_runtime(fleet_traffic::run(&arguments)),
         FleetCommand::Drain(arguments) => in_runtime(drain(&arguments)),
         FleetCommand::Stop(fleet) => wish(
             &fleet,
@@ -88,11 +92,8 @@ impl From<FleetError> for Failure {
 async fn new(arguments: &NewArguments) -> Result<(), Failure> {
     let settings = read_settings(arguments.config.as_deref(), Settings::default())?;
     settings.check().map_err(Failure::usage)?;
-    if settings.partition.method != PartitionMethod::Hash {
-        return Err(Failure::usage(
-            "partition.method: a fleet divides the Web by hash; 'vector' and 'dset' are for one machine",
-        ));
-    }
+    fit_for_fleet(&settings)?;
+    let (partitions, vector) = division(arguments, &settings)?;
     let seeds = seeds(arguments, &settings)?;
     let lease_ms = u64::try_from(arguments.lease.as_millis()).unwrap_or(u64::MAX);
     if !(3_000..=600_000).contains(&lease_ms) {
@@ -103,21 +104,46 @@ async fn new(arguments: &NewArguments) -> Result<(), Failure> {
         name: arguments.name.clone(),
         settings: toml::to_string(&settings).map_err(Failure::failed)?,
         seeds,
-        partitions: arguments.partitions,
+        partitions,
         blobs: place(&arguments.blobs)?,
         lease_ms,
         max_pages: arguments.max_pages,
         link_bytes: arguments.link_disk << 30,
         log_bytes: arguments.log_disk << 30,
     };
-    Fleet::create(&arguments.servers.servers(), new).await?;
+    let fleet = Fleet::create(&arguments.servers.servers(), new).await?;
+    if let Some(vector) = vector {
+        fleet.blobs().put(VECTOR_KEY, vector.into()).await;
+    }
     sayln!(
         "Made the fleet '{}': {} partitions, {count} seeds. On each machine: portolan node {0} --dir DIR, with the same \
          --nats and certificates.",
         arguments.name,
-        arguments.partitions
+        partitions
     );
     Ok(())
+}
+
+/// How many partitions there are, and the part vector that says so, if one does.
+fn division(
+    arguments: &NewArguments,
+    settings: &Settings,
+) -> Result<(u16, Option<Vec<u8>>), Failure> {
+    if settings.partition.method == PartitionMethod::Vector {
+        let path = Path::new(&settings.partition.vector);
+        let parts = parts_of_vector(path)?;
+        let vector = std::fs::read(path)
+            .map_err(|e| Failure::usage(format!("partition.vector {}: {e}", path.display())))?;
+        return Ok((parts, Some(vector)));
+    }
+    let sets = settings.dset.len();
+    if sets > usize::from(arguments.partitions) {
+        return Err(Failure::usage(format!(
+            "--partitions {}: there are {sets} [[dset]] blocks, and each is a partition; give --partitions {sets} or more",
+            arguments.partitions
+        )));
+    }
+    Ok((arguments.partitions, None))
 }
 
 /// All machines name the store alike: a relative directory would be another one on each.

@@ -104,9 +104,17 @@ fn write_node(
         (true, false) => "",
     };
     let coordinates = if coordinates { ", coordinates" } else { "" };
+    let role = match node
+        .reported
+        .as_ref()
+        .map(|reported| reported.status.role.as_str())
+    {
+        None | Some("" | "both") => String::new(),
+        Some(role) => format!(", {role}"),
+    };
     write!(
         out,
-        "  {name}{state}{coordinates}: {}",
+        "  {name}{role}{state}{coordinates}: {}",
         counted(node.holds as u64, "partition")
     )?;
     if let Some(reported) = node
@@ -125,6 +133,30 @@ fn write_node(
             counted(status.links_sent, "link"),
             thousands(status.links_heard),
         )?;
+        if status.grants > 0 {
+            write!(
+                out,
+                ", {}, {} back, {} expired",
+                counted(status.grants, "grant"),
+                thousands(status.returns),
+                thousands(status.expired),
+            )?;
+        }
+        if status.target > 0 {
+            write!(
+                out,
+                ", told to have {} connections",
+                thousands(status.target)
+            )?;
+        }
+        if status.hurries + status.slows > 0 {
+            write!(
+                out,
+                " (hurry up: {}, slow down: {})",
+                thousands(status.hurries),
+                thousands(status.slows)
+            )?;
+        }
         if !status.trouble.is_empty() {
             write!(out, "; {}", status.trouble)?;
         }

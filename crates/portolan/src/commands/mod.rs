@@ -31,6 +31,8 @@ mod fleet_crawl;
 mod fleet_index;
 mod fleet_report;
 mod fleet_status;
+mod fleet_trace;
+mod fleet_traffic;
 mod freshness;
 mod graph;
 mod graph_input;

@@ -26,6 +26,9 @@ pub(crate) fn run(arguments: &NodeArguments) -> Result<ExitCode, Failure> {
         dir: arguments.dir.clone(),
         threads: arguments.threads,
         weight: arguments.weight,
+        role: arguments.role,
+        connections: arguments.connections,
+        max_connections: arguments.max_connections,
     };
     let quiet = arguments.quiet;
     let heard = Heard::listen()?;

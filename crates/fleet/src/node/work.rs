@@ -1,0 +1,206 @@
+//! Work goes to crawl-clients, and what they bring back comes: questions and answers on subjects of each seed-server.
+
+use super::{Inner, Node};
+use crate::fleet::Fleet;
+use crate::grants::{
+    Brought, HandIn, Want, Work, pack_back, pack_back_key, unpack_back, unpacked, with_time,
+};
+use crate::nats::PAUSE;
+use async_nats::{Message, Request};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// A server that has nothing for a client says so within a second; one that says nothing for this time is not there.
+const ANSWER: Duration = Duration::from_secs(5);
+/// The entries of a return wait for room in the server's buffers.
+const TAKEN: Duration = Duration::from_secs(15);
+/// Left for headers.
+const HEADERS: usize = 4 << 10;
+/// Questions that wait for the server; those beyond are lost, and asked again.
+const QUESTIONS: usize = 1_024;
+
+/// A client's question, to be answered once.
+pub struct Asked {
+    pub want: Want,
+    reply: Reply,
+}
+
+/// What a client brings, to be acknowledged once.
+pub struct HandedIn {
+    pub brought: Brought,
+    reply: Reply,
+}
+
+struct Reply {
+    inner: Arc<Inner>,
+    subject: async_nats::Subject,
+}
+
+impl Reply {
+    async fn send(self, payload: Bytes) -> usize {
+        let bytes = payload.len();
+        // Who does not hear it asks again.
+        let _ = self
+            .inner
+            .fleet
+            .bus()
+            .client
+            .publish(self.subject, payload)
+            .await;
+        bytes
+    }
+}
+
+impl Asked {
+    /// Returns how many bytes went out.
+    pub async fn answer(self, work: &Work) -> usize {
+        match work.pack() {
+            Ok(packed) => self.reply.send(packed.into()).await,
+            Err(_) => 0,
+        }
+    }
+}
+
+impl HandedIn {
+    /// `taken`: it is in the server's hands. Otherwise its grant is over, and nothing of it counts.
+    pub async fn answer(self, taken: bool) {
+        let word: &'static [u8] = if taken { b"taken" } else { b"over" };
+        self.reply.send(Bytes::from_static(word)).await;
+    }
+}
+
+impl Fleet {
+    /// The nodes that hold partitions now: those that a crawl-client asks for work.
+    pub async fn holders(&self) -> Option<BTreeSet<String>> {
+        let (_, assignment) = self.assignment().await.ok()?;
+        let holders = assignment.shares.iter();
+        Some(
+            holders
+                .filter_map(|share| Some(share.holder.as_ref()?.node.clone()))
+                .collect(),
+        )
+    }
+}
+
+impl Node {
+    /// Asks a seed-server for work; `None` if it is not there now. Also how many bytes came.
+    pub async fn ask_for_work(&self, server: &str, want: &Want) -> Option<(Work, usize)> {
+        let bus = self.inner.fleet.bus();
+        let json = serde_json::to_vec(want).ok()?;
+        let request = Request::new().payload(json.into()).timeout(Some(ANSWER));
+        let subject = bus.names.work_subject(server);
+        let answer = bus.client.send_request(subject, request).await.ok()?;
+        Some((Work::unpack(&answer.payload)?, answer.payload.len()))
+    }
+
+    /// Hands in what came of a grant. `Some(true)`: the server has it; `Some(false)`: the grant is over, and nothing of it counts;
+    /// `None`: nobody knows, try again. `now_ms` is read when the message leaves. Also how many bytes left.
+    pub async fn hand_in(
+        &self,
+        server: &str,
+        now_ms: impl Fn() -> u64,
+        back: &[u8],
+    ) -> (Option<bool>, usize) {
+        let bus = self.inner.fleet.bus();
+        let Ok(mut body) = pack_back(back) else {
+            return (None, 0);
+        };
+        let bytes = body.len();
+        if body.len() > bus.client.max_payload().saturating_sub(HEADERS) {
+            let hash = xxhash_rust::xxh3::xxh3_128(&body);
+            let key = format!("returns/{server}/{hash:032x}");
+            self.inner.fleet.blobs().put(&key, body.into()).await;
+            body = pack_back_key(&key);
+        }
+        let request = Request::new()
+            .payload(with_time(now_ms(), &body))
+            .timeout(Some(TAKEN));
+        let subject = bus.names.back_subject(server);
+        let answer = bus.client.send_request(subject, request).await;
+        let taken = answer.ok().and_then(|answer| match &answer.payload[..] {
+            b"taken" => Some(true),
+            b"over" => Some(false),
+            _ => None,
+        });
+        (taken, bytes)
+    }
+
+    /// What clients ask of this server, and what they bring, as long as the node lives.
+    pub fn serve_clients(&self) -> (mpsc::Receiver<Asked>, mpsc::Receiver<HandedIn>) {
+        let (asked, questions) = mpsc::channel(QUESTIONS);
+        let (handed_in, returns) = mpsc::channel(QUESTIONS);
+        let inner = &self.inner;
+        let name = &inner.me.node;
+        let work = inner.fleet.bus().names.work_subject(name);
+        let back = inner.fleet.bus().names.back_subject(name);
+        tokio::spawn(Arc::clone(inner).hear(work, move |inner, message| {
+            let want = serde_json::from_slice(&message.payload).ok();
+            let reply = reply(&inner, &message);
+            let asked = asked.clone();
+            async move {
+                if let (Some(want), Some(reply)) = (want, reply) {
+                    let _ = asked.send(Asked { want, reply }).await;
+                }
+            }
+        }));
+        tokio::spawn(Arc::clone(inner).hear(back, move |inner, message| {
+            let handed_in = handed_in.clone();
+            async move {
+                let brought = inner.brought(&message.payload).await;
+                if let (Some(brought), Some(reply)) = (brought, reply(&inner, &message)) {
+                    let _ = handed_in.send(HandedIn { brought, reply }).await;
+                }
+            }
+        }));
+        (questions, returns)
+    }
+}
+
+fn reply(inner: &Arc<Inner>, message: &Message) -> Option<Reply> {
+    Some(Reply {
+        inner: Arc::clone(inner),
+        subject: message.reply.clone()?,
+    })
+}
+
+impl Inner {
+    async fn hear<F: Future<Output = ()> + Send>(
+        self: Arc<Self>,
+        subject: String,
+        heard: impl Fn(Arc<Self>, Message) -> F + Send,
+    ) {
+        loop {
+            if self.end.is_cancelled() {
+                return;
+            }
+            if let Ok(mut messages) = self.fleet.bus().client.subscribe(subject.clone()).await {
+                loop {
+                    let message = tokio::select! {
+                        () = self.end.cancelled() => return,
+                        message = messages.next() => message,
+                    };
+                    match message {
+                        Some(message) => heard(Arc::clone(&self), message).await,
+                        None => break,
+                    }
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn brought(&self, payload: &[u8]) -> Option<Brought> {
+        match unpack_back(payload)? {
+            HandIn::Here(brought) => Some(brought),
+            HandIn::Key { now_ms, key } => {
+                let bytes = self.fleet.blobs().get(&key).await?;
+                let back = unpacked(&bytes)?;
+                Some(Brought { now_ms, back })
+            }
+        }
+    }
+}

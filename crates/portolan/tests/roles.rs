@@ -1,0 +1,242 @@
+//! Seed-servers decide, crawl-clients fetch, each a process of its own, over a real nats-server: complete, polite, and nothing
+//! twice but what a lost client had not brought back.
+
+mod harness;
+
+use harness::{Ran, Site, finish, number, portolan, signal, text, wait_until};
+use portolan_fleet::local::{LocalServers, nats_server};
+use portolan_fleet::{Fleet, FleetStatus, NewFleet, NodeStatus};
+use portolan_simweb::{Fault, TruthQuery, UrlKind, UrlTruth, WebSpec, WitnessReport};
+use std::collections::BTreeSet;
+use std::process::Child;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+
+const NAME: &str = "sails";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A seed-server's partitions, a simulated Web, and the servers between them.
+struct World {
+    site: Site,
+    fleet: Fleet,
+    servers: LocalServers,
+    // Last: what is above needs it.
+    runtime: Runtime,
+}
+
+struct Node {
+    child: Child,
+    begun: Instant,
+}
+
+fn spec() -> WebSpec {
+    let mut spec = WebSpec::demo()
+        .with_hosts(20)
+        .with_pages_per_host(30)
+        .with_latency_ms(15.0);
+    spec.odd.host_share = 0.1;
+    spec.faults.retry_after_s = 0;
+    spec.faults.errors = vec![Fault::NotFound, Fault::ServerError, Fault::TooManyThenOk];
+    spec
+}
+
+impl World {
+    /// `None` where there is no nats-server; with CI set, that is a failure. `more` is added to the settings.
+    fn new(spec: WebSpec, more: &str) -> Option<Self> {
+        if nats_server().is_none() {
+            println!("not run: no nats-server");
+            assert!(std::env::var_os("CI").is_none(), "there is no nats-server");
+            return None;
+        }
+        let site = Site::serve(spec);
+        let runtime = Runtime::new().expect("a runtime");
+        let servers = runtime
+            .block_on(LocalServers::start(1, ""))
+            .expect("servers");
+        let settings = format!(
+            "{more}[scope]\nscope = \"any\"\n[politeness]\ndelay_ms = 0\nip_delay_ms = 0\nresponse_time_factor = 0.0\nbackoff_ms = 50\nbackoff_max_ms = 200\n\
+             [outages]\nwait_ms = 3000\n[dns]\nresolve = [\"{}\"]\n[limits]\nthreads = 1\nturn_urls = 4\n[http]\nrequest_timeout_ms = 3000\n\
+             [archive]\ncommit_ms = 20\nfile_bytes = 400000\n[registry]\ncheckpoint_log_mb = 1\nmemory_mb = 64\n\
+             [identity]\ncontact = \"https://example.org/crawler\"\n[fleet]\nship_ms = 300\ngrant_ms = 1000\n",
+            site.resolve()
+        );
+        let new = NewFleet {
+            name: NAME.to_owned(),
+            settings,
+            seeds: vec![site.web.spec().home_url()],
+            partitions: 6,
+            blobs: site.path("store").display().to_string(),
+            lease_ms: 3_000,
+            max_pages: None,
+            link_bytes: 64 << 20,
+            log_bytes: 64 << 20,
+        };
+        let fleet = runtime
+            .block_on(Fleet::create(&servers.servers(), new))
+            .expect("a fleet");
+        Some(Self {
+            site,
+            fleet,
+            servers,
+            runtime,
+        })
+    }
+
+    fn start(&self, node: &str, role: &str, more: &[&str]) -> Node {
+        let mut command = portolan();
+        command
+            .args(["node", NAME, "--json", "-v", "--role", role])
+            .args(["--nats", &self.servers.servers().urls.join(",")])
+            .args(["--node", node])
+            .args(more)
+            .arg("--dir")
+            .arg(self.site.path(node));
+        Node {
+            child: harness::start(&mut command),
+            begun: Instant::now(),
+        }
+    }
+
+    fn status(&self) -> FleetStatus {
+        self.runtime
+            .block_on(self.fleet.status())
+            .expect("a status")
+    }
+
+    fn of(&self, node: &str) -> NodeStatus {
+        let nodes = self.status().nodes;
+        let reported = nodes.get(node).and_then(|node| node.reported.clone());
+        reported.map(|reported| reported.status).unwrap_or_default()
+    }
+
+    fn wait_for_requests(&self, more: u64) {
+        let requests = || self.site.witness().report().requests;
+        let until = requests() + more;
+        let came = wait_until(PATIENCE, || requests() >= until);
+        assert!(came, "no requests: {:?}", self.status());
+    }
+
+    /// Everything was fetched, by the rules.
+    #[track_caller]
+    fn judge(&self) -> WitnessReport {
+        let truth = self.site.truth(&TruthQuery::default());
+        let missed = truth.missed(&self.site.witness().per_url());
+        assert!(missed.is_empty(), "{missed:?}");
+        let report = self.site.witness().report();
+        assert!(report.violations.is_empty(), "{report}");
+        assert_eq!(report.repeats_in_one_epoch, 0, "{report}");
+        assert_eq!(report.most_at_once, 1, "{report}");
+        report
+    }
+
+    /// The archive as it comes from the store: sound, and every URL that was answered is in it.
+    #[track_caller]
+    fn judge_archive(&self) {
+        let dir = self.site.path("fetched");
+        let mut fetch = portolan();
+        fetch.args(["fleet", "fetch", NAME]).arg(&dir);
+        let urls = self.servers.servers().urls.join(",");
+        harness::run(fetch.args(["--nats", &urls])).succeeded();
+        for verdict in harness::ask(&dir, &["warc verify", "--json"]).json_lines() {
+            assert_eq!(verdict["sound"], true, "{verdict}");
+        }
+        let records = harness::ask(&dir, &["warc list", "--json"]).json_lines();
+        let answers = records
+            .iter()
+            .filter(|record| matches!(text(record, "type"), "response" | "revisit"));
+        let archived: BTreeSet<&str> = answers.map(|record| text(record, "url")).collect();
+        let truth = self.site.truth(&TruthQuery::default());
+        let is_page = |(_, truth): &(&String, &UrlTruth)| {
+            truth.kind == UrlKind::Document && truth.status == 200 && truth.oddity.is_none()
+        };
+        let asked = self.site.witness().per_url();
+        let pages = truth.urls.iter().filter(is_page);
+        let lacking: Vec<_> = pages
+            .filter(|(url, _)| asked.contains_key(*url) && !archived.contains(url.as_str()))
+            .collect();
+        assert!(lacking.is_empty(), "{lacking:?}");
+    }
+}
+
+impl Node {
+    #[track_caller]
+    fn finish(self) -> Ran {
+        finish(self.child, self.begun)
+    }
+
+    /// How many documents it fetched.
+    #[track_caller]
+    fn ends_with_the_crawl(self) -> u64 {
+        let ran = self.finish().succeeded();
+        let report = ran.json();
+        assert_eq!(text(&report, "stopped_by"), "done", "{}", ran.err);
+        number(&report, "requests_this_run")
+    }
+}
+
+#[test]
+fn a_server_decides_and_two_clients_fetch_everything_once() {
+    let Some(world) = World::new(spec(), "") else {
+        return;
+    };
+    let server = world.start("server", "seed-server", &[]);
+    let clients =
+        ["one", "two"].map(|name| world.start(name, "crawl-client", &["--connections", "6"]));
+    // The server asked nothing of the Web.
+    assert_eq!(server.ends_with_the_crawl(), 0);
+    let shares = clients.map(Node::ends_with_the_crawl);
+    assert!(shares.iter().all(|share| *share > 50), "{shares:?}");
+    let report = world.judge();
+    assert_eq!(report.repeats, 0, "{report}");
+    world.judge_archive();
+    let server = world.of("server");
+    assert_eq!(
+        (server.pages, server.partitions.len()),
+        (0, 6),
+        "{server:?}"
+    );
+    assert_eq!(server.expired, 0, "{server:?}");
+    assert_eq!(server.grants, server.returns, "{server:?}");
+}
+
+#[test]
+fn what_a_lost_client_had_not_brought_is_granted_again() {
+    let Some(world) = World::new(spec(), "") else {
+        return;
+    };
+    let server = world.start("server", "seed-server", &[]);
+    let [lost, other] =
+        ["lost", "other"].map(|name| world.start(name, "crawl-client", &["--connections", "4"]));
+    world.wait_for_requests(120);
+    signal(lost.child.id(), "KILL");
+    lost.finish();
+    world.site.witness().mark();
+    server.ends_with_the_crawl();
+    other.ends_with_the_crawl();
+    let report = world.judge();
+    // Its turns under way and those that were not shipped yet, each of a few URLs.
+    assert!(report.repeats <= 100, "{report}");
+    assert!(world.of("server").expired > 0);
+    world.judge_archive();
+}
+
+#[test]
+fn clients_come_and_go_while_the_crawl_runs() {
+    let Some(world) = World::new(spec().with_pages_per_host(40), "") else {
+        return;
+    };
+    let server = world.start("server", "seed-server", &[]);
+    let leaves = world.start("leaves", "crawl-client", &["--connections", "3"]);
+    world.wait_for_requests(80);
+    let joins = world.start("joins", "crawl-client", &["--connections", "3"]);
+    let has_pages = wait_until(PATIENCE, || world.of("joins").pages > 10);
+    assert!(has_pages, "{:?}", world.status());
+    signal(leaves.child.id(), "INT");
+    let report = leaves.finish().succeeded().json();
+    assert_eq!(text(&report, "stopped_by"), "signal");
+    server.ends_with_the_crawl();
+    joins.ends_with_the_crawl();
+    let report = world.judge();
+    assert_eq!(report.repeats, 0, "{report}");
+    world.judge_archive();
+}
