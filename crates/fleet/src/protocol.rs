@@ -1,6 +1,6 @@
 //! What the nodes of a fleet decide, without IO and without a clock: events go in with the time, actions come out.
 //!
-//! `keeper` keeps a lease, `coordinator` judges leases and assigns partitions (`balance` says which to whom, `ending` when
+//! `keeper` keeps a lease, `coordinator` judges leases and assigns partitions (`balance` says which to whom, `speeds` who is slow, `ending` when
 //! the crawl is over), `follower` reads from the assignment what a node is to do, `homes` hands out addresses.
 
 mod assignment;
@@ -10,6 +10,7 @@ mod ending;
 mod follower;
 mod homes;
 mod keeper;
+mod speeds;
 mod words;
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 //! coordinators at once do no harm.
 
 use super::assignment::{Assignment, Holder, LogEvent, Moving};
-use super::balance::{Loads, weights};
+use super::balance::{Loads, Weight, weights};
 use super::ending::{Ending, Verdict};
+use super::speeds::{Seen, Speeds};
 use super::words::{Action, Control, Event, LeaseRecord, Patience};
 use crate::status::{Reported, Wish};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -29,6 +30,7 @@ pub struct Coordinator {
     /// When each partition last changed hands, as far as this coordinator knows.
     changed_ms: BTreeMap<usize, u64>,
     ending: Ending,
+    speeds: Speeds,
     under_way: Vec<Action>,
 }
 
@@ -54,6 +56,7 @@ impl Coordinator {
             control: None,
             changed_ms: BTreeMap::new(),
             ending: Ending::default(),
+            speeds: Speeds::default(),
             under_way: Vec::new(),
         }
     }
@@ -63,6 +66,7 @@ impl Coordinator {
         self.hear(event, now_ms);
         let mut actions = Vec::new();
         if self.caught_up {
+            self.look_at_speeds(now_ms);
             self.judge(now_ms, &mut actions);
             self.assign(now_ms, &mut actions);
             self.end(&mut actions);
@@ -230,9 +234,10 @@ impl Coordinator {
         let begun = new.shares.iter().any(|share| share.epoch > 0);
         let gathered = now_ms >= self.gathered_ms + self.patience.gather_ms;
         if matches!(control.wish, Wish::Run | Wish::Stop) && (begun || gathered) {
-            let targets = alive
-                .into_iter()
-                .filter(|(holder, _)| !control.draining.contains(&holder.node));
+            // A crawl-client holds no partitions.
+            let targets = alive.into_iter().filter(|(holder, weight)| {
+                *weight != 0.0 && !control.draining.contains(&holder.node)
+            });
             self.share_out(&mut new, &targets.collect(), control, now_ms);
         }
         let log = new.log;
@@ -259,6 +264,11 @@ impl Coordinator {
         now_ms: u64,
     ) {
         let weights = weights(&self.measured(new));
+        // Who is slow is given less, whatever it says of itself.
+        let targets = targets
+            .iter()
+            .map(|(holder, weight)| (holder.clone(), weight * self.speeds.of(&holder.node)));
+        let targets = &targets.collect::<BTreeMap<_, _>>();
         // Who was to get a partition may be gone.
         for share in &mut new.shares {
             if let Some(moving) = share.moving.as_mut() {
@@ -307,6 +317,36 @@ impl Coordinator {
         };
         let rested = (0..new.shares.len()).filter(rested).collect();
         loads.even_out(new, most, &rested);
+    }
+
+    /// Who fetches how much of what it carries.
+    fn look_at_speeds(&mut self, now_ms: u64) {
+        let Some((_, assignment)) = &self.assignment else {
+            return;
+        };
+        let weights = weights(&self.measured(assignment));
+        let mut seen: BTreeMap<String, Seen> = BTreeMap::new();
+        for (partition, share) in assignment.shares.iter().enumerate() {
+            let Some(holder) = &share.holder else {
+                continue;
+            };
+            let Some(reported) = self.nodes.get(&holder.node) else {
+                continue;
+            };
+            let status = &reported.status;
+            // A seed-server has others fetch.
+            if status.role == "seed-server" || reported.incarnation != holder.incarnation {
+                continue;
+            }
+            let Weight { bytes, requests } = weights[partition];
+            let seen = seen.entry(holder.node.clone()).or_insert(Seen {
+                pages: status.pages,
+                share: 0.0,
+                is_busy: status.partitions.iter().any(|of| of.due > 0),
+            });
+            seen.share += (bytes + requests) / 2.0;
+        }
+        self.speeds.look(now_ms, &seen);
     }
 
     /// What the holders of partitions say of their bytes and requests.
