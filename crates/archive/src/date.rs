@@ -19,6 +19,14 @@ pub(crate) fn push_warc_date(out: &mut Vec<u8>, at_ms: u64) {
     out.push(b'Z');
 }
 
+/// `2026-01-31T23:59:59.123Z`, as records have it. Such texts sort as the times do.
+pub fn warc_date(at_ms: u64) -> String {
+    let mut date = Vec::with_capacity(24);
+    push_warc_date(&mut date, at_ms);
+    // Digits and punctuation.
+    String::from_utf8_lossy(&date).into_owned()
+}
+
 /// `20260131235959`, the timestamp of CDXJ lines and file names.
 pub(crate) fn timestamp14(at_ms: u64) -> String {
     let t = Civil::of(at_ms);
@@ -139,12 +147,6 @@ fn push_digits(out: &mut Vec<u8>, value: u32, width: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn warc_date(at_ms: u64) -> String {
-        let mut out = Vec::new();
-        push_warc_date(&mut out, at_ms);
-        String::from_utf8(out).expect("digits are ASCII")
-    }
 
     #[test]
     fn known_dates() {

@@ -69,6 +69,7 @@ pub use capture::{Built, Capture, Conversion, MAX_CONVERSIONS, PageFacts};
 pub use check_files::{FileFault, check_files, warc_path};
 pub use check_index::{IndexFaults, check_index, check_merged_index};
 pub use crawl_id::{claim_archive, count_warcs, is_claimed};
+pub use date::warc_date;
 pub use error::ArchiveError;
 pub use fault::Fault;
 pub use list::{Cat, Listed, Listing, Part, cat, list};

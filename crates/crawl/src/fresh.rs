@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use portolan_archive::{Cat, Listed, list};
+use portolan_archive::{Cat, Listed, list, warc_date};
 use portolan_content::{Markup, MimeType, Table, Tvi};
 use portolan_model::CanonicalUrl;
 
@@ -24,18 +24,24 @@ pub enum Fresh {
     Absent,
 }
 
-/// Writes the newest document at `url` that is in `files`, with the parts that were fetched since.
+/// Writes the newest document at `url` that is in `files`, with the parts that were fetched since; or as it was at a time, by
+/// what was fetched up to then.
 pub fn write_fresh(
     files: &[PathBuf],
     url: &CanonicalUrl,
+    as_of_ms: Option<u64>,
     out: &mut dyn Write,
 ) -> Result<Fresh, CrawlError> {
     let table = Table::Tvi.path_of(url.path_and_query());
     let table = table.map(|path| format!("{}{path}", url.origin()));
+    let until = as_of_ms.map(warc_date);
     let (mut document, mut parts) = (Newest::default(), Newest::default());
     for path in files {
         for record in list(path)? {
             let record = record?;
+            if until.as_ref().is_some_and(|until| record.date > *until) {
+                continue;
+            }
             if record.url == url.as_str() && is_document(&record) {
                 document.offer(path, record);
             } else if Some(&record.url) == table.as_ref() && is_document(&record) {

@@ -110,6 +110,18 @@ fn a_new_session_fetches_the_parts_alone_and_shows_the_document_as_it_is_now() {
         );
         assert_eq!(stored.replace("as of 0", "as of 2"), fresh);
 
+        // So do sessions that are compared.
+        let diff = site
+            .ask(&["diff", "1", "3", "--url", page, "--json"])
+            .json();
+        let lines = |key: &str| diff[key].to_string();
+        assert!(lines("before").contains("as of 0"), "{diff}");
+        assert!(lines("after").contains("as of 2"), "{diff}");
+        let diff = site
+            .ask(&["diff", "1", "2", "--url", page, "--json"])
+            .json();
+        assert!(diff["after"].to_string().contains("as of 1"), "{diff}");
+
         every_table_refers_to_its_document(&site, &refreshed);
         ask(&site.out(), &["check"]);
         ask(&site.out(), &["warc verify"]);

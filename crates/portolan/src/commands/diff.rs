@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use portolan_archive::{Cat, warc_path};
 use portolan_crawl::report::{bytes, counted, date};
-use portolan_crawl::{Crawl, write_payload};
-use portolan_model::Visit;
+use portolan_crawl::{Crawl, Fresh, write_fresh, write_payload};
+use portolan_model::{CanonicalUrl, Visit};
 use portolan_registry::{Snapshot, UrlFilter, UrlRecord};
 use serde_json::json;
 
+use super::warc::files_with;
 use super::{inspect, side_by_side};
 use crate::arguments::DiffArguments;
 use crate::failure::Failure;
@@ -191,10 +192,10 @@ fn page(
         )));
     };
     let before = match &pair.before {
-        Some(before) => text(&arguments.dir, before)?,
+        Some(before) => text(&arguments.dir, &url, before)?,
         None => Vec::new(),
     };
-    let after = text(&arguments.dir, &pair.after)?;
+    let after = text(&arguments.dir, &url, &pair.after)?;
     let rows = side_by_side::compare(&before, &after);
     let mut out = inspect::lines();
     if arguments.json {
@@ -211,11 +212,19 @@ fn page(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The lines of a page's text, as it is archived. What is gone has none.
-fn text(dir: &Path, visit: &Visit) -> Result<Vec<String>, Failure> {
+/// The lines of a page's text, as it is archived, with the volatile parts that the visit fetched. What is gone has none.
+fn text(dir: &Path, url: &CanonicalUrl, visit: &Visit) -> Result<Vec<String>, Failure> {
     let Some(at) = visit.archive.filter(|_| !visit.is_gone()) else {
         return Ok(Vec::new());
     };
+    if visit.is_refreshed() {
+        let files = files_with(dir, Some(url.as_str()))?;
+        let mut body = Vec::new();
+        let fresh = write_fresh(&files, url, Some(visit.at_ms), &mut body)?;
+        if matches!(fresh, Fresh::Refreshed(_)) {
+            return Ok(side_by_side::lines_of(&body, &visit.mime, &visit.charset));
+        }
+    }
     let prefix = Crawl::saved_settings(dir)?.archive.prefix;
     let path_of = |file: u32| warc_path(dir, &prefix, file).map_err(Failure::failed);
     let Some(own) = path_of(at.file)? else {

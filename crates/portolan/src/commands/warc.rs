@@ -228,7 +228,7 @@ fn print_fresh(path: &Path, url: &str) -> Result<ExitCode, Failure> {
         .parse_seed(url)
         .map_err(|e| Failure::usage(format!("'{url}': {e}")))?;
     let mut out = Lines::of_bytes();
-    let fresh = write_fresh(&files_with(path, Some(url.as_str()))?, &url, &mut out)?;
+    let fresh = write_fresh(&files_with(path, Some(url.as_str()))?, &url, None, &mut out)?;
     out.flush()?;
     match fresh {
         Fresh::Absent => {
@@ -327,7 +327,7 @@ fn warcs(paths: &[PathBuf]) -> Result<Vec<WarcFile>, Failure> {
 }
 
 /// The files in which something is looked for: of a fleet's store those that have something of the URL.
-fn files_with(path: &Path, url: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
+pub(super) fn files_with(path: &Path, url: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
     match (FleetCrawl::at(path)?, url) {
         (Some(crawl), Some(url)) => {
             let found = crawl.warcs_with(url)?;
