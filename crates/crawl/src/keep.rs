@@ -11,6 +11,7 @@ mod hosts;
 mod keeper;
 mod lastmod;
 mod notes;
+mod rival;
 mod scan;
 mod schedule;
 mod spool;

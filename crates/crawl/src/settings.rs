@@ -193,6 +193,25 @@ pub struct FreshnessSettings {
     pub first_guess_per_day: f64,
     pub tick_ms: u32,
     pub memory_mb: u64,
+    pub policy: FreshnessPolicy,
+}
+
+/// Who decides which page is fetched again next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FreshnessPolicy {
+    /// The page that is worth most.
+    Worth,
+    /// All pages in turn.
+    Uniform,
+    /// As often as a page changes.
+    Proportional,
+    /// The interval × 1.2 if nothing changed, × 0.8 if something did.
+    Nutch,
+    /// The interval × 1.5 if nothing changed, × 0.5 if something did.
+    StormCrawler,
+    /// LambdaCrawl (Kolobov et al. 2019), with the rates that are learned.
+    LambdaCrawl,
 }
 
 /// What makes a page worth more than another.

@@ -16,7 +16,7 @@ mod simulation;
 mod value;
 
 pub use draw::{Draw, Population, SimulatedPage};
-pub use optimum::{lambda_crawl_rates, optimal_freshness};
+pub use optimum::{lambda_crawl_rate, lambda_crawl_rates, lambda_crawl_worth, optimal_freshness};
 pub use page::{PAGE_BYTES, PageClass};
 pub use policy::Policy;
 pub use rate::{History, PooledHistory};

@@ -24,15 +24,27 @@ pub fn optimal_freshness(pages: &[(f64, f64)], per_day: f64) -> f64 {
     fresh / all
 }
 
-/// Fetches a day of each page by LambdaCrawl (Kolobov et al. 2019): ρ = (−Δ + √(Δ² + 4μΔ/λ))/2, which is least in harmonic penalty.
+/// Fetches a day of each page by LambdaCrawl (Kolobov et al. 2019), which is least in harmonic penalty.
 pub fn lambda_crawl_rates(pages: &[(f64, f64)], per_day: f64) -> Vec<f64> {
-    let rates = |lambda: f64| {
-        pages.iter().map(move |&(rate, importance)| {
-            ((rate * rate + 4.0 * importance * rate / lambda).sqrt() - rate) / 2.0
-        })
-    };
-    let lambda = bisect(|lambda| rates(lambda).sum::<f64>() > per_day);
-    rates(lambda).collect()
+    let lambda = lambda_crawl_worth(pages, per_day);
+    let rates = pages.iter();
+    rates
+        .map(|&(rate, importance)| lambda_crawl_rate(rate, importance, lambda))
+        .collect()
+}
+
+/// LambdaCrawl's λ: what a fetch is worth to it where there are `per_day` of them in all.
+pub fn lambda_crawl_worth(pages: &[(f64, f64)], per_day: f64) -> f64 {
+    bisect(|lambda| {
+        let rates = pages.iter();
+        let rates = rates.map(|&(rate, importance)| lambda_crawl_rate(rate, importance, lambda));
+        rates.sum::<f64>() > per_day
+    })
+}
+
+/// Fetches a day of a page by LambdaCrawl: ρ = (−Δ + √(Δ² + 4μΔ/λ))/2.
+pub fn lambda_crawl_rate(rate: f64, importance: f64, lambda: f64) -> f64 {
+    ((rate * rate + 4.0 * importance * rate / lambda).sqrt() - rate) / 2.0
 }
 
 /// The positive number up to which `is_below` holds.

@@ -168,7 +168,9 @@ pub(crate) struct BenchArchiveArguments {
 #[command(after_help = "Examples:\n  \
     portolan bench freshness                    2,000 pages, 200 fetches a day, 200 days, 3 seeds\n  \
     portolan bench freshness --pages 1000 --rate 500 --days 100\n  \
-    portolan bench freshness --urls 100000      picks among 100,000 URLs only\n\n\
+    portolan bench freshness --urls 100000      picks among 100,000 URLs only\n  \
+    portolan bench freshness --web 100          keep a simulated Web fresh, with politeness in force\n  \
+    portolan bench freshness --web 100 --policy lambda-crawl\n\n\
     Freshness is the importance-weighted share of the time in which the copy of a page is like the page; the bound is what the\n\
     best regular intervals reach where all rates are known. docs/freshness.md tells what is compared.")]
 pub(crate) struct BenchFreshnessArguments {
@@ -192,8 +194,29 @@ pub(crate) struct BenchFreshnessArguments {
     /// witness counted: with politeness in force, without sitemaps and with them
     #[arg(long, value_name = "DAYS", num_args = 0..=1, default_missing_value = "40")]
     pub(crate) web: Option<f64>,
+    /// With --web: who decides which page is fetched again next. Other policies than ours heed no sitemaps, so they are measured
+    /// without them alone
+    #[arg(
+        long,
+        value_enum,
+        value_name = "POLICY",
+        default_value = "ours",
+        requires = "web"
+    )]
+    pub(crate) policy: WebPolicy,
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The policies that a real crawl can have.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WebPolicy {
+    Ours,
+    Uniform,
+    Proportional,
+    Nutch,
+    StormCrawler,
+    LambdaCrawl,
 }
 
 /// Crawl a simulated Web that does not change in two sessions: CPU and bytes of the second beside the first

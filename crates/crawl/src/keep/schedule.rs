@@ -8,6 +8,7 @@ use portolan_model::{DocId, HostId, PartitionId};
 
 use super::hosts::{Host, Hosts};
 use super::notes::{Found, NewUrl, Signal};
+use super::rival::{Fetch, Rival};
 use crate::links::NoHash;
 use crate::settings::FreshnessSettings;
 
@@ -109,6 +110,8 @@ pub(crate) struct Schedule {
     tick_ms: u32,
     mean_weight: f64,
     max_pages: usize,
+    /// Another policy than ours.
+    rival: Option<Rival>,
     /// URLs were left out for want of memory; the registry knows them.
     pub(crate) left_some: bool,
 }
@@ -140,6 +143,10 @@ impl Schedule {
             max_pages: usize::try_from((settings.memory_mb << 20) / PAGE_RAM_BYTES)
                 .unwrap_or(usize::MAX)
                 .min(u32::MAX as usize - 1),
+            rival: Rival::of(
+                settings.policy,
+                settings.fetches_per_s * 86_400.0 * f64::from(tick_ms) / 1e3,
+            ),
             left_some: false,
         }
     }
@@ -232,15 +239,30 @@ impl Schedule {
                 }
                 let prior = self.prior(host);
                 self.scheduler.fetched(id, now, Fetched { changed, prior });
+                self.tell_rival(id, now, changed);
             }
             Found::Unclear | Found::Retry => {
                 let class = self.scheduler.class(id);
                 self.scheduler.fetched_as(id, now, class);
+                self.tell_rival(id, now, false);
             }
         }
         self.flags[at] &= !SOURCE;
         if settled.is_source {
             self.become_source(id, now);
+        }
+    }
+
+    fn tell_rival(&mut self, id: PageId, now: u32, changed: bool) {
+        let class = self.scheduler.class(id);
+        if let Some(rival) = &mut self.rival {
+            rival.fetched(Fetch {
+                page: id.0,
+                now,
+                changed,
+                rate: class.rate(),
+                importance: class.importance(),
+            });
         }
     }
 
@@ -346,6 +368,11 @@ impl Schedule {
         self.flags.push(0);
         self.by_doc.insert(doc.0, id.0);
         self.hosts.get(host).pages += 1;
+        let class = self.scheduler.class(id);
+        if let Some(rival) = &mut self.rival {
+            let fetched = self.scheduler.fetched_s(id);
+            rival.add(fetched, (class.rate(), class.importance()));
+        }
     }
 
     fn leave(&mut self, id: PageId) {
@@ -439,6 +466,9 @@ impl Schedule {
     fn pick_known(&mut self, now: u32) -> Option<Pick> {
         /// The scheduler puts some hundred pages aside before it gives up.
         const ROUNDS: usize = 4;
+        if self.rival.is_some() {
+            return self.pick_of_rival(now);
+        }
         for _ in 0..ROUNDS {
             let (hosts, host_of, flags) = (&mut self.hosts, &self.host_of, &self.flags);
             let tick_ms = self.tick_ms;
@@ -461,6 +491,20 @@ impl Schedule {
             return Some(self.picked(id.0, why));
         }
         None
+    }
+
+    fn pick_of_rival(&mut self, now: u32) -> Option<Pick> {
+        let (hosts, host_of, flags) = (&mut self.hosts, &self.host_of, &self.flags);
+        let tick_ms = self.tick_ms;
+        let page = self.rival.as_mut()?.pick(
+            now,
+            |page| flags[page as usize] & (IN_FLIGHT | SOURCE) == 0,
+            |page| {
+                let host = hosts.get(host_of[page as usize]);
+                host.not_before(now, tick_ms, false)
+            },
+        )?;
+        Some(self.picked(page, Why::Worth))
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use portolan_crawl::Report;
 use portolan_crawl::report::thousands;
-use portolan_crawl::settings::Importance;
+use portolan_crawl::settings::{FreshnessPolicy, Importance};
 use portolan_freshness::optimal_freshness;
 use portolan_simweb::{FreshnessReport, Web, WebSpec, WitnessReport};
 use serde_json::json;
@@ -14,7 +14,7 @@ use super::bench::{load_average, scratch};
 use super::bench_server::BenchServer;
 use super::bench_session::plan;
 use super::crawl;
-use crate::arguments_bench::BenchFreshnessArguments;
+use crate::arguments_bench::{BenchFreshnessArguments, WebPolicy};
 use crate::failure::Failure;
 use crate::output::sayln;
 use crate::terminal::Display;
@@ -35,8 +35,17 @@ pub(crate) fn run(arguments: &BenchFreshnessArguments, days: f64) -> Result<Exit
         return Err(Failure::usage("--web must be from 8 to 10000 days"));
     }
     let mut is_clean = true;
-    for sitemaps in [false, true] {
-        let kept = keep(days, sitemaps, arguments.json)?;
+    let policy = match arguments.policy {
+        WebPolicy::Ours => FreshnessPolicy::Worth,
+        WebPolicy::Uniform => FreshnessPolicy::Uniform,
+        WebPolicy::Proportional => FreshnessPolicy::Proportional,
+        WebPolicy::Nutch => FreshnessPolicy::Nutch,
+        WebPolicy::StormCrawler => FreshnessPolicy::StormCrawler,
+        WebPolicy::LambdaCrawl => FreshnessPolicy::LambdaCrawl,
+    };
+    let is_ours = arguments.policy == WebPolicy::Ours;
+    for sitemaps in [false, true].into_iter().take(1 + usize::from(is_ours)) {
+        let kept = keep((days, policy), sitemaps, arguments.json)?;
         is_clean &= kept.is_clean;
         match arguments.json {
             true => sayln!("{}", as_json(&kept, sitemaps)),
@@ -55,11 +64,11 @@ struct Kept {
     is_clean: bool,
 }
 
-fn keep(days: f64, sitemaps: bool, quiet: bool) -> Result<Kept, Failure> {
+fn keep(asked: (f64, FreshnessPolicy), sitemaps: bool, quiet: bool) -> Result<Kept, Failure> {
     let server = BenchServer::start(&web(sitemaps))?;
     let dir = scratch("bench-freshness")?;
     std::fs::create_dir_all(&dir)?;
-    let kept = measure(days, &server, &dir, quiet);
+    let kept = measure(asked, &server, &dir, quiet);
     let _ = std::fs::remove_dir_all(&dir);
     kept
 }
@@ -90,13 +99,19 @@ fn web(sitemaps: bool) -> Vec<String> {
     options
 }
 
-fn measure(days: f64, server: &BenchServer, dir: &Path, quiet: bool) -> Result<Kept, Failure> {
+fn measure(
+    (days, policy): (f64, FreshnessPolicy),
+    server: &BenchServer,
+    dir: &Path,
+    quiet: bool,
+) -> Result<Kept, Failure> {
     let mut first = plan(server, dir);
     first.settings.politeness.ip_delay_ms = 0;
     first.settings.freshness.importance = Importance::Equal;
     first.settings.freshness.fetches_per_s = FETCHES_A_DAY / DAY_S;
     first.settings.freshness.sources_every_s = SITEMAPS_EVERY_S;
     first.settings.freshness.tick_ms = 1;
+    first.settings.freshness.policy = policy;
     // In days of this Web, what the policy is told of a page of which nothing is known: once in ten days.
     first.settings.freshness.first_guess_per_day = 0.1 * 86_400.0 / DAY_S;
     let mut second = first.clone();
