@@ -13,6 +13,8 @@ class Capture:
         self.status = int(record.http_headers.get_statuscode())
         self.encoding = record.http_headers.get_header("Content-Encoding")
         self.refers_to = headers.get_header("WARC-Refers-To-Target-URI")
+        # The last word of its URL, such as "server-not-modified".
+        self.profile = (headers.get_header("WARC-Profile") or "").rsplit("/", 1)[-1]
         self.truncated = headers.get_header("WARC-Truncated")
         self.date = headers.get_header("WARC-Date")
         # After content decoding; empty for a revisit.

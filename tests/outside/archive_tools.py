@@ -1,6 +1,7 @@
 """The demo's archive in the hands of others' tools: warcio checks it, cdxj-indexer writes the same index,
-pywb replays it from our index; and curl asks the simulated Web's witness."""
+pywb replays it from our index, and the revisit records of a second session; and curl asks the simulated Web's witness."""
 
+import contextlib
 import json
 import re
 import shutil
@@ -86,37 +87,99 @@ def choose_pages(captures):
     return pages
 
 
-def check_replay(verdicts, out, folder, warcs):
-    """pywb, with the index as we wrote it."""
-    if run(sys.executable, "-c", "import pywb.apps.cli").returncode:
-        # Optional also in CI: it drags in much that may not build on a new Python.
-        print("not run: pywb")
-        return
-    collection = folder / "wayback" / "collections" / "demo"
+@contextlib.contextmanager
+def pywb(verdicts, name, out, folder):
+    """Its port, on a crawl's archive with the index as we wrote it; None if it does not start."""
+    collection = folder / "wayback" / "collections" / name
     (collection / "archive").mkdir(parents=True)
     (collection / "indexes").mkdir()
-    for warc in warcs:
+    for warc in crawler.warcs(out):
         (collection / "archive" / warc.name).symlink_to(warc)
     shutil.copy(out / "index.cdxj", collection / "indexes" / "index.cdxj")
     port = nginx.free_port()
-    log = open(folder / "wayback.log", "wb")
+    log = open(folder / f"wayback-{name}.log", "wb")
     server = subprocess.Popen(
         [sys.executable, "-c", "from pywb.apps.cli import wayback; wayback()", "-p", str(port), "-b", "127.0.0.1"],
         cwd=folder / "wayback", stdout=log, stderr=log)
     try:
-        ready = wait_for(f"http://127.0.0.1:{port}/demo/", server)
-        verdicts.check(ready, "pywb starts on the archive")
-        pages = choose_pages(archive_reading.captures(warcs)) if ready else []
-        verdicts.check(len(pages) == 3, "the archive has a page of each sort to replay", [sort for sort, _, _ in pages])
-        for sort, capture, payload in pages:
-            stamp = re.sub(r"\D", "", capture.date)[:14]
-            status, body = get(f"http://127.0.0.1:{port}/demo/{stamp}id_/{capture.url}")
-            verdicts.check(status == 200 and body == payload,
-                           f"pywb replays {sort}, {len(payload)} bytes: {capture.url}",
-                           [f"status {status}, {len(body)} bytes"])
+        ready = wait_for(f"http://127.0.0.1:{port}/{name}/", server)
+        verdicts.check(ready, f"pywb starts on the archive of {name}")
+        yield port if ready else None
     finally:
         server.terminate()
         server.wait(MAX_START_S)
+        log.close()
+
+
+def has_pywb():
+    if run(sys.executable, "-c", "import pywb.apps.cli").returncode:
+        # Optional also in CI: it drags in much that may not build on a new Python.
+        print("not run: pywb")
+        return False
+    return True
+
+
+def replays(verdicts, port, name, sort, capture, payload):
+    stamp = re.sub(r"\D", "", capture.date)[:14]
+    status, body = get(f"http://127.0.0.1:{port}/{name}/{stamp}id_/{capture.url}")
+    verdicts.check(status == 200 and body == payload,
+                   f"pywb replays {sort}, {len(payload)} bytes: {capture.url}",
+                   [f"status {status}, {len(body)} bytes"])
+
+
+def check_replay(verdicts, out, folder, warcs):
+    if not has_pywb():
+        return
+    with pywb(verdicts, "demo", out, folder) as port:
+        pages = choose_pages(archive_reading.captures(warcs)) if port else []
+        verdicts.check(len(pages) == 3, "the archive has a page of each sort to replay", [sort for sort, _, _ in pages])
+        for sort, capture, payload in pages:
+            replays(verdicts, port, "demo", sort, capture, payload)
+
+
+def check_sessions(verdicts, folder):
+    """A second session's records of what has not changed: what its servers said so of, and what came again."""
+    if not has_pywb():
+        return
+    out = folder / "sessions"
+    with simweb(folder, "--hosts", "4", "--pages", "30", "--set", "changes.no_validators_share=0.4") as address:
+        verdicts.check(bool(address), "portolan simweb says where it listens")
+        if not address:
+            return
+        options = ["--scope", "any", "--delay", "0s", "--resolve", f"*.sim.test={address}"]
+        done = [crawler.crawl(out, ["http://h0.sim.test/"], *options)[0]]
+        first = {capture.date for capture in archive_reading.captures(crawler.warcs(out))}
+        time.sleep(1)
+        done.append(crawler.crawl(out, [], "--new-session")[0])
+        verdicts.check(done == [0, 0], "a crawl of two sessions", done)
+    captures = archive_reading.captures(crawler.warcs(out))
+    table = archive_reading.by_url(captures)
+    with pywb(verdicts, "sessions", out, folder) as port:
+        for profile in ("server-not-modified", "identical-payload-digest") if port else ():
+            again = [c for c in captures if c.profile == profile and c.date not in first and c.refers_to == c.url
+                     and not c.url.endswith("/robots.txt") and archive_reading.payload_of(c, table)]
+            verdicts.check(bool(again), f"the second session has revisit records of the profile {profile}: {len(again)}")
+            # Of a record with the head of a 304, pywb 2.8 replays that head and nothing else, whoever wrote it.
+            for capture in again[:3] if profile == "identical-payload-digest" else ():
+                payload = archive_reading.payload_of(capture, table)
+                replays(verdicts, port, "sessions", f"an {profile} record", capture, payload)
+
+
+@contextlib.contextmanager
+def simweb(folder, *options):
+    """Where a simulated Web listens; None if it does not say."""
+    log = open(folder / "simweb.log", "w+b")
+    web = subprocess.Popen([crawler.binary(), "simweb", "--port", "0", "--preset", "small", *options],
+                           stdout=log, stderr=log)
+    try:
+        address, deadline = None, time.monotonic() + MAX_START_S
+        while not address and time.monotonic() < deadline:
+            time.sleep(0.05)
+            address = re.search(r"served on (127\.0\.0\.1:\d+)", (folder / "simweb.log").read_text())
+        yield address and address.group(1)
+    finally:
+        web.terminate()
+        web.wait(MAX_START_S)
         log.close()
 
 
@@ -126,17 +189,11 @@ def check_witness(verdicts, folder):
     if not curl:
         verdicts.not_run("the simulated Web's control page: no curl")
         return
-    log = open(folder / "simweb.log", "w+b")
-    simweb = subprocess.Popen([crawler.binary(), "simweb", "--port", "0", "--preset", "small"], stdout=log, stderr=log)
-    try:
-        address, deadline = None, time.monotonic() + MAX_START_S
-        while not address and time.monotonic() < deadline:
-            time.sleep(0.05)
-            address = re.search(r"served on (127\.0\.0\.1:\d+)", (folder / "simweb.log").read_text())
+    with simweb(folder) as address:
         verdicts.check(bool(address), "portolan simweb says where it listens")
         if not address:
             return
-        base = f"http://{address.group(1)}"
+        base = f"http://{address}"
         empty = json.loads(run(curl, "-sS", "-f", f"{base}/-/witness").stdout or "{}")
         run(curl, "-sS", "-H", "Host: h0.sim.test", f"{base}/")
         run(curl, "-sS", "-H", "Host: h0.sim.test", f"{base}/")
@@ -149,10 +206,6 @@ def check_witness(verdicts, folder):
         report = run(curl, "-sS", "-f", f"{base}/-/report")
         verdicts.check(report.returncode == 0 and "robots.txt" in report.stdout,
                        "the witness's report can be read by curl", report.stdout.splitlines()[:5])
-    finally:
-        simweb.terminate()
-        simweb.wait(MAX_START_S)
-        log.close()
 
 
 def get(url):
@@ -183,6 +236,7 @@ def main():
     check_warcio(verdicts, warcs)
     check_index(verdicts, out, warcs)
     check_replay(verdicts, out, folder, warcs)
+    check_sessions(verdicts, folder)
     check_witness(verdicts, folder)
     verdicts.exit()
 
