@@ -71,6 +71,9 @@ pub struct FleetSettings {
     pub max_unshipped_mb: u64,
     #[serde(default)]
     pub grant_ms: u64,
+    pub checkpoint_s: u64,
+    pub checkpoint_entries: u64,
+    pub checkpoint_mb_per_s: u64,
 }
 
 /// Which files `file` URLs may name.

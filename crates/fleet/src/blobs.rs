@@ -131,6 +131,13 @@ impl Blobs {
             .await
     }
 
+    /// How long an object is; `None` if there is no such object.
+    pub async fn bytes_of(&self, key: &str) -> Option<u64> {
+        let path = Path::from(key);
+        let head = || async { Ok(self.store.head(&path).await?.size) };
+        self.until_done(key, head).await
+    }
+
     /// A part of an object; `None` if there is no such object.
     pub async fn get_range(&self, key: &str, range: Range<u64>) -> Option<Bytes> {
         let path = Path::from(key);

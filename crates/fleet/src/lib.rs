@@ -14,12 +14,14 @@ mod blobs;
 mod boottime;
 mod budget;
 pub mod certs;
+mod checkpoint;
 mod definition;
 mod error;
 mod fleet;
 mod grants;
 mod links;
 pub mod local;
+mod log_reader;
 mod names;
 mod nats;
 mod node;
@@ -36,15 +38,19 @@ mod told;
 pub use assemble::Assembled;
 pub use blobs::{Blobs, Object};
 pub use boottime::{Lease, now_ms as boottime_ms};
+pub use checkpoint::{PIECE_BYTES, Piece, StoredCheckpoint, StoredFile, Upload, journal_key};
 pub use definition::{Definition, FORMAT, LEASE_MS, NewFleet, check_name};
 pub use error::{FleetError, PublishError, ShipError};
 pub use fleet::{Fleet, Inbox, ShipLog};
 pub use grants::{Brought, Pace, Want, Work};
 pub use links::{Delivery, Forward};
+pub use log_reader::LogReader;
 pub use node::{Asked, HandedIn, Joining, Node, Slice};
 pub use orders::Order;
+pub use protocol::Ledger;
 pub use records::{
     Checkpoint, Commit, Epoch, Incarnation, PartitionCommit, ShipRecord, Shipped, WarcChunk,
+    warc_key,
 };
 pub use server_config::ServerConfig;
 pub use servers::{Servers, TlsFiles};

@@ -12,6 +12,7 @@ pub(crate) const CONTROL: &str = "control";
 pub(crate) const COORDINATOR: &str = "coordinator";
 pub(crate) const BUDGET: &str = "budget";
 pub(crate) const SETTINGS: &str = "settings";
+pub(crate) const SUMMARY: &str = "summary";
 
 /// The name of a fleet, and what follows from it.
 #[derive(Clone, Debug)]

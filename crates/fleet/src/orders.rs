@@ -18,10 +18,12 @@ pub enum Order {
         epoch: Epoch,
         log_end: u64,
     },
-    /// End the turns of its hosts, ship what is left, then call `Node::released`.
+    /// End the turns of its hosts, ship what is left, then call `Node::released`. `to`: who is to have it, and has been told to
+    /// prepare.
     Release {
         partition: PartitionId,
         epoch: Epoch,
+        to: Option<String>,
     },
     /// It may soon be this node's: what can be fetched of it beforehand saves time.
     Prepare {

@@ -1,7 +1,8 @@
 //! What the nodes of a fleet decide, without IO and without a clock: events go in with the time, actions come out.
 //!
 //! `keeper` keeps a lease, `coordinator` judges leases and assigns partitions (`balance` says which to whom, `speeds` who is slow, `ending` when
-//! the crawl is over), `follower` reads from the assignment what a node is to do, `homes` hands out addresses.
+//! the crawl is over), `follower` reads from the assignment what a node is to do, `homes` hands out addresses,
+//! `ledger` folds the ship log and says what of it may go.
 
 mod assignment;
 mod balance;
@@ -10,6 +11,7 @@ mod ending;
 mod follower;
 mod homes;
 mod keeper;
+mod ledger;
 mod speeds;
 mod words;
 
@@ -21,4 +23,5 @@ pub use coordinator::Coordinator;
 pub use follower::Duties;
 pub use homes::{Grant, Homes, LONGEST_SLICE_MS, SHORTEST_SLICE_MS};
 pub use keeper::{Keeper, KeeperAction, Renewal};
+pub use ledger::Ledger;
 pub use words::{Action, Control, Event, LeaseRecord, Patience};

@@ -65,6 +65,11 @@ pub struct WarcChunk {
     pub key: String,
 }
 
+/// The key of a piece of a WARC file. The pieces of a file sort by their offsets.
+pub fn warc_key(file: &str, offset: u64) -> String {
+    format!("warc/{file}/{offset:012}")
+}
+
 /// What a commit record says of one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionCommit {
@@ -83,12 +88,12 @@ pub struct Checkpoint {
     pub incarnation: Incarnation,
     pub partition: u16,
     pub epoch: Epoch,
-    /// The last entry that is folded in it.
+    /// The last entry that is folded in it: everything up to it was shipped before.
     pub seq: u64,
-    /// The key of its manifest in the store.
+    /// The key of the object that names its pieces.
     pub manifest: String,
-    /// The first message of the ship log whose commits are not in it.
-    pub replay_from: u64,
+    /// Of all its pieces.
+    pub bytes: u64,
 }
 
 /// A record longer than this is packed.

@@ -20,6 +20,10 @@ pub struct NodeStatus {
     /// Bytes of WARC and journal that are on this node's disk only.
     pub unshipped_bytes: u64,
     pub shipped_bytes: u64,
+    /// Of checkpoints, put into the store since the process began.
+    pub checkpoint_bytes: u64,
+    /// Partitions that may come to it and whose checkpoints it has fetched, with the last entries that are in these.
+    pub prepared: Vec<(u16, u64)>,
     /// Links sent to and heard from other nodes since the process began.
     pub links_sent: u64,
     pub links_heard: u64,

@@ -10,7 +10,6 @@ use crate::fleet::Fleet;
 use crate::records::{ShipRecord, Shipped};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 const DIR: &str = "told/";
 
@@ -19,9 +18,6 @@ const RECORDS: usize = 2_000;
 
 /// A segment that is larger than this when unpacked is none.
 const MOST_UNPACKED: usize = 256 << 20;
-
-/// How often the coordinator copies.
-const COPY_EVERY: Duration = Duration::from_secs(30);
 
 /// A segment of the copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,35 +120,28 @@ impl Copier {
     /// Copies what is in the log now. Returns the number of the last record that is in the copy.
     pub(crate) async fn copy(&mut self) -> Result<u64, FleetError> {
         let end = self.fleet.ship_log_end().await?;
-        let mut at = match self.copied {
-            Some(at) => at,
-            None => segments(self.fleet.blobs(), 0).await.1,
-        };
-        if at < end {
-            let mut log = self.fleet.ship_log(at + 1);
-            while at < end {
-                let mut records = Vec::new();
-                let mut last = at;
-                while last < end && records.len() < RECORDS {
-                    let shipped = log.next().await;
-                    last = shipped.seq;
-                    records.push(shipped);
-                }
-                at = write(self.fleet.blobs(), at + 1, &records).await?;
-                self.copied = Some(at);
-            }
-        }
-        self.copied = Some(at);
-        Ok(at)
-    }
-
-    /// For as long as it is polled.
-    pub(crate) async fn keep_copying(mut self) {
         loop {
-            if let Err(error) = self.copy().await {
-                tracing::debug!(%error, "the ship log was not copied to the store");
+            let at = match self.copied {
+                Some(at) => at,
+                None => segments(self.fleet.blobs(), 0).await.1,
+            };
+            if at >= end {
+                self.copied = Some(at);
+                return Ok(at);
             }
-            tokio::time::sleep(COPY_EVERY).await;
+            let mut records = Vec::new();
+            let mut last = at;
+            let mut log = self.fleet.ship_log(at + 1);
+            while last < end && records.len() < RECORDS {
+                let shipped = log.next().await;
+                last = shipped.seq;
+                records.push(shipped);
+            }
+            // What is trimmed was copied by another one before; what was read here has a hole.
+            self.copied = match self.fleet.summary_place().await.1.to > at {
+                true => None,
+                false => Some(write(self.fleet.blobs(), at + 1, &records).await?),
+            };
         }
     }
 }

@@ -94,7 +94,9 @@ async fn a_node_gets_all_then_shares_then_takes_over() {
     let (b, mut b_orders) = join(&fleet, "b", 2).await;
     for _ in 0..4 {
         let release = |order: &Order| match *order {
-            Order::Release { partition, epoch } => Some((partition, epoch)),
+            Order::Release {
+                partition, epoch, ..
+            } => Some((partition, epoch)),
             _ => None,
         };
         let (partition, epoch) = order(&mut a_orders, release).await;
@@ -339,7 +341,9 @@ async fn stop_and_go_on_reach_every_node_and_a_drained_one_has_nothing() {
     a.drain().await.expect("it is told");
     for _ in 0..8 {
         let release = |order: &Order| match *order {
-            Order::Release { partition, epoch } => Some((partition, epoch)),
+            Order::Release {
+                partition, epoch, ..
+            } => Some((partition, epoch)),
             _ => None,
         };
         let (partition, epoch) = order(&mut orders, release).await;

@@ -569,6 +569,7 @@ pub(crate) enum BenchCommand {
     Frontier(BenchFrontierArguments),
     FrontierServer(crate::arguments_bench::BenchFrontierServerArguments),
     Freshness(crate::arguments_bench::BenchFreshnessArguments),
+    Adoption(crate::commands::bench_adoption::BenchAdoptionArguments),
     Session(crate::arguments_bench::BenchSessionArguments),
     Tol(crate::arguments_bench::BenchTolArguments),
 }

@@ -162,6 +162,39 @@ impl World {
         assert!(twice.is_empty(), "{twice:?}");
     }
 
+    /// Objects of the store whose keys begin with this.
+    fn stored(&self, prefix: &str) -> Vec<String> {
+        let objects = self.runtime.block_on(self.fleet.blobs().list(prefix));
+        objects.into_iter().map(|object| object.key).collect()
+    }
+
+    /// The nodes know together what one machine knows of the same Web: URLs, states and back-link counts.
+    #[track_caller]
+    fn judge_end_state(&self, spec: WebSpec, nodes: &[&str]) {
+        let single = Site::serve(spec);
+        let settings = "[politeness]\ndelay_ms = 0\nresponse_time_factor = 0.0\nbackoff_ms = 50\nbackoff_max_ms = 200\n\
+                        [limits]\nthreads = 2\nconnections = 64\n";
+        let mut crawl = single.crawl();
+        crawl.arg("--config").arg(single.config(settings));
+        harness::run(&mut crawl).succeeded();
+        let expected = facts(harness::ask(&single.out(), &["urls", "--json"]));
+        let mut found = BTreeMap::new();
+        for node in nodes {
+            let dir = self.dir(node).join("crawl");
+            for (url, known) in facts(harness::ask(&dir, &["urls", "--json"])) {
+                let twice = found.insert(url.clone(), known);
+                assert!(twice.is_none(), "{url} is known to two nodes");
+            }
+        }
+        same(&expected, &found);
+        // And so does who comes later, though the store does not have all chunks any more.
+        let mut urls = portolan();
+        urls.env("PORTOLAN_CACHE", self.site.path("cache"));
+        urls.args(["urls", "--json"])
+            .arg(format!("file://{}", self.site.path("store").display()));
+        same(&expected, &facts(harness::run(&mut urls).succeeded()));
+    }
+
     /// Everything was fetched, by the rules; returns what the witness says.
     #[track_caller]
     fn judge(&self) -> WitnessReport {
@@ -386,4 +419,83 @@ fn fetching_stops_at_a_bound_of_disk() {
     node.ends_with_the_crawl();
     let report = world.judge();
     assert_eq!(report.repeats, 0, "{report}");
+}
+
+/// What does not depend on who fetched a page, and when.
+type Facts = (String, String, u64, u64);
+
+/// Of what `portolan urls --json` prints.
+fn facts(ran: Ran) -> BTreeMap<String, Facts> {
+    let rows = ran.json_lines().into_iter();
+    let known = rows.map(|row| {
+        let mut back_links = number(&row, "back_links");
+        // A robots.txt that is asked for again, because its host fails, names its sitemaps again.
+        if text(&row, "found_as") == "sitemap" && number(&row, "depth") == 0 {
+            back_links = back_links.min(1);
+        }
+        let text_of = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+        let status = row["status"].as_u64().unwrap_or(0);
+        let facts = (text_of("state"), text_of("reason"), status, back_links);
+        (text_of("url"), facts)
+    });
+    known.collect()
+}
+
+#[track_caller]
+fn same(expected: &BTreeMap<String, Facts>, found: &BTreeMap<String, Facts>) {
+    let other: Vec<_> = expected
+        .iter()
+        .filter(|(url, known)| found.get(*url) != Some(known))
+        .map(|(url, known)| (url, known, found.get(url)))
+        .collect();
+    let (urls, differ) = (expected.len(), other.len());
+    assert!(other.is_empty(), "{differ} of {urls}: {:?}", other.first());
+    assert_eq!(found.len(), urls);
+}
+
+/// Partitions are taken over from checkpoints, by nodes that have never seen the beginning of the ship log: it is gone.
+#[test]
+fn a_lost_node_is_replaced_from_checkpoints_and_a_log_without_beginning() {
+    let web = || spec().with_pages_per_host(70).with_latency_ms(120.0);
+    let frequent = "checkpoint_s = 1\ncheckpoint_entries = 25";
+    let Some(world) = World::with(web(), 0, frequent) else {
+        return;
+    };
+    let (lost, staying) = (world.start("a"), world.start("b"));
+    let trimmed = wait_until(PATIENCE, || !world.stored("log/").is_empty());
+    assert!(trimmed, "{:?}", world.status());
+    let joining = world.start("c");
+    let came = wait_until(PATIENCE, || {
+        world
+            .status()
+            .nodes
+            .get("c")
+            .is_some_and(|node| node.holds > 1)
+    });
+    assert!(came, "{:?}", world.status());
+    lost.signal("KILL");
+    lost.finish();
+    std::fs::remove_dir_all(world.dir("a")).expect("its directory");
+    world.site.witness().mark();
+    let journal = world.stored("journal/").len();
+    let mut said = String::new();
+    for node in [staying, joining] {
+        let ran = node.finish().succeeded();
+        assert_eq!(text(&ran.json(), "stopped_by"), "done", "{}", ran.err);
+        said += &ran.err;
+    }
+    let from_checkpoints = said
+        .lines()
+        .filter(|line| line.contains("partition adopted"))
+        .filter(|line| !line.contains("from_checkpoint 0") && !line.contains("from_checkpoint=0"))
+        .inspect(|line| println!("{line}"))
+        .count();
+    assert!(from_checkpoints >= 3, "{said}");
+    let records = world.status().ship_records;
+    println!(
+        "{from_checkpoints} partitions from checkpoints, {journal} chunks at the loss, {records} records at the end"
+    );
+    at_most_unshipped(&world.judge(), 1);
+    world.judge_archive(300);
+    world.judge_end_state(web(), &["b", "c"]);
 }

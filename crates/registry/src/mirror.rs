@@ -20,7 +20,7 @@ const MARK: &str = "mirror";
 /// A mirror, open for whoever brings it up to date.
 #[derive(Debug)]
 pub struct Mirror {
-    adopter: Adopter,
+    adopter: Arc<Adopter>,
 }
 
 impl Mirror {
@@ -43,7 +43,7 @@ impl Mirror {
             journal_bytes: Arc::new(AtomicU64::new(0)),
         };
         Ok(Self {
-            adopter: Adopter::new(opener)?,
+            adopter: Arc::new(Adopter::new(opener)?),
         })
     }
 
@@ -60,7 +60,7 @@ impl Mirror {
     }
 
     /// For a partition that is to begin from a checkpoint: see `Adopter::prepare`.
-    pub fn adopter(&self) -> &Adopter {
+    pub fn adopter(&self) -> &Arc<Adopter> {
         &self.adopter
     }
 }

@@ -6,16 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portolan_fleet::{
-    Epoch, Fleet, Incarnation, Node, NodeStatus, Order, PartitionCommit, PartitionStatus, ShipError,
+    Epoch, Fleet, Incarnation, LogReader, Node, NodeStatus, Order, PartitionCommit,
+    PartitionStatus, ShipError, StoredCheckpoint,
 };
 use portolan_model::{CanonicalUrl, Canonicalizer, PartitionId};
-use portolan_registry::{Chunk, Settler};
+use portolan_registry::{Adopter, Chunk, Settler};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::adoption::{Gate, Wanted, adopt, blocking};
+use super::adoption::{Wanted, adopt, blocking};
+use super::checkpoints::Checkpoints;
 use super::client::ClientSide;
+use super::gather::{Gathering, prepare};
 use super::hearing;
 use super::membership::{Membership, Phase};
 use super::role::Role;
@@ -57,6 +60,9 @@ pub(super) struct Agent {
     pub(super) trouble: Mutex<BTreeMap<Matter, String>>,
     /// Too much waits to be shipped to hear more.
     pub(super) deaf: watch::Sender<bool>,
+    pub(super) log: tokio::sync::Mutex<LogReader>,
+    pub(super) checkpoints: Checkpoints,
+    pub(super) gathering: Gathering,
 }
 
 /// What may be in trouble.
@@ -99,8 +105,16 @@ impl Agent {
             .map(|holding| holding.epoch)
     }
 
-    pub(super) fn note_adopted(&self, partition: PartitionId, epoch: Epoch, cursor: u64) {
+    /// `stored`: the checkpoint in the store from which its files have come, and its key.
+    pub(super) fn note_adopted(
+        &self,
+        partition: PartitionId,
+        epoch: Epoch,
+        cursor: u64,
+        stored: Option<(StoredCheckpoint, String)>,
+    ) {
         self.membership.add(partition);
+        self.checkpoints.begin(partition, epoch, stored);
         let holding = Holding {
             epoch,
             cursor,
@@ -233,6 +247,8 @@ impl Agent {
                 bytes_per_s: (bytes - before.2) as f64 / seconds,
                 unshipped_bytes: self.unshipped_bytes.load(Ordering::Relaxed),
                 shipped_bytes: self.shipped_bytes.load(Ordering::Relaxed),
+                checkpoint_bytes: self.checkpoints.bytes(),
+                prepared: self.gathering.prepared(),
                 links_sent: self.links.0.load(Ordering::Relaxed),
                 links_heard: self.links.1.load(Ordering::Relaxed),
                 connections: self
@@ -310,7 +326,7 @@ impl Agent {
     /// Does what it is told until the crawl is over. Returns what the last order was, if that ended it.
     pub(super) async fn obey(
         self: Arc<Self>,
-        mut gate: Gate,
+        adopter: Arc<Adopter>,
         mut orders: mpsc::Receiver<Order>,
     ) -> Result<(), CrawlError> {
         let mut next = None;
@@ -351,17 +367,22 @@ impl Agent {
                         }
                     }
                     wanted.retain(|wanted| !self.goes_on(wanted));
-                    adopt(&self, &mut gate, wanted).await?;
+                    adopt(&self, &adopter, wanted).await?;
                 }
-                Order::Release { partition, epoch } => {
+                Order::Release {
+                    partition,
+                    epoch,
+                    to,
+                } => {
                     let agent = Arc::clone(&self);
                     tokio::spawn(async move {
+                        agent.make_ready(partition, epoch, to.as_deref()).await;
                         if let Err(error) = agent.release(partition, epoch).await {
                             agent.end(error);
                         }
                     });
                 }
-                Order::Prepare { .. } => {}
+                Order::Prepare { partition } => prepare(&self, &adopter, partition),
                 Order::Stop => self.membership.set_stopped(true),
                 Order::GoOn => self.membership.set_stopped(false),
                 Order::End { complete } => {
@@ -418,7 +439,8 @@ impl Agent {
         }
         blocking(move || Ok(released.delete()?)).await?;
         // Before it is told: it may come back at once.
-        locked(&self.held).remove(&partition);
+        let let_go = || drop(locked(&self.held).remove(&partition));
+        self.checkpoints.end(partition, let_go).await;
         loop {
             match self.node.released(partition, epoch, seq).await {
                 Ok(_) => {

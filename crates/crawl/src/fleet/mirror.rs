@@ -11,12 +11,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use futures_util::{StreamExt, TryStreamExt};
-use portolan_fleet::{Commit, ShipRecord, Stored, WarcChunk};
+use portolan_fleet::{Checkpoint, Commit, ShipRecord, Stored, WarcChunk};
 use portolan_model::{CanonicalUrl, Canonicalizer, Clock, Identities, PartitionId, SystemClock};
 use portolan_registry::{Adoption, Chunk};
 
 use super::adoption::blocking;
 use super::catalogue;
+use super::gather::{self, Gathered};
 use super::node::crawl_id;
 use crate::assembly;
 use crate::crawl::REGISTRY_DIR;
@@ -37,6 +38,8 @@ const LOCK_FILE: &str = "mirror.lock";
 const OPEN_PARTITIONS: usize = 64;
 /// Commits that are folded before their partitions are written.
 const COMMITS: usize = 20_000;
+/// How often what was missing in the store is looked for anew.
+const ATTEMPTS: u32 = 3;
 /// Chunks that are fetched ahead.
 const CHUNKS_AHEAD: usize = 8;
 
@@ -110,12 +113,72 @@ impl Mirror {
     /// Folds what was shipped since the last time.
     pub async fn update(&self) -> Result<(), CrawlError> {
         let _lock = self.lock()?;
+        let registry = self.open_registry()?;
+        let mut attempts = 0;
+        loop {
+            self.lay_checkpoints(&registry).await?;
+            attempts += 1;
+            match self.fold_news(&registry).await {
+                // It went between the reading of the log and its own: newer checkpoints do without it.
+                Err(CrawlError::Fleet(why)) if attempts < ATTEMPTS => {
+                    tracing::debug!(why, "the mirror is brought up to date once more");
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    /// Lays out the newest checkpoints of partitions whose chunks since the last time may be gone: those of which two
+    /// checkpoints have been told since, that are both ahead of what is here.
+    async fn lay_checkpoints(
+        &self,
+        registry: &Arc<portolan_registry::Mirror>,
+    ) -> Result<(), CrawlError> {
+        let mut newest: BTreeMap<u16, (Option<Checkpoint>, Checkpoint)> = BTreeMap::new();
         let mut records = self
             .stored
             .records(self.position()?)
             .await
             .map_err(unread)?;
-        let registry = self.open_registry()?;
+        while let Some(shipped) = records.next().await.map_err(unread)? {
+            if let ShipRecord::Checkpoint(told) = shipped.record {
+                let known = newest.remove(&told.partition);
+                newest.insert(told.partition, (known.map(|(_, known)| known), told));
+            }
+        }
+        for (older, newest) in newest.into_values() {
+            let partition = PartitionId(newest.partition);
+            let least = older.as_ref().map_or(0, |older| older.seq.min(newest.seq));
+            let (opening, now_ms) = (Arc::clone(registry), SystemClock::start().wall_ms());
+            let here = blocking(move || Ok(opening.begin(partition, now_ms)?.applied())).await?;
+            if least <= here {
+                continue;
+            }
+            let mut gathered = Gathered::Nothing;
+            for told in [Some(newest), older].into_iter().flatten() {
+                let whole = gather::gather(
+                    self.stored.blobs(),
+                    registry.adopter(),
+                    &told,
+                    &mut gathered,
+                );
+                if whole.await?
+                    && let Gathered::Whole(stored) = &gathered
+                {
+                    gather::take(registry.adopter(), partition, stored).await?;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn fold_news(&self, registry: &Arc<portolan_registry::Mirror>) -> Result<(), CrawlError> {
+        let mut records = self
+            .stored
+            .records(self.position()?)
+            .await
+            .map_err(unread)?;
         let mut commits = Vec::new();
         loop {
             let next = records.next().await.map_err(unread)?;
@@ -124,7 +187,7 @@ impl Mirror {
                 commits.push(Arc::new(commit));
             }
             if ended || commits.len() >= COMMITS {
-                self.fold_all(&registry, std::mem::take(&mut commits))
+                self.fold_all(registry, std::mem::take(&mut commits))
                     .await?;
                 let position = last.unwrap_or(records.end());
                 let text = seal(&format!("{position}\n"));
@@ -184,8 +247,6 @@ impl Mirror {
         group: &[PartitionId],
         commits: &[Arc<Commit>],
     ) -> Result<(), CrawlError> {
-        let wanted: BTreeSet<PartitionId> = group.iter().copied().collect();
-        let has_some = |commit: &&Arc<Commit>| entries_of(commit).any(|id| wanted.contains(&id));
         let (opening, ids) = (Arc::clone(registry), group.to_vec());
         let now_ms = SystemClock::start().wall_ms();
         let mut adoptions = blocking(move || {
@@ -193,6 +254,15 @@ impl Mirror {
             opened.collect::<Result<Vec<_>, CrawlError>>()
         })
         .await?;
+        let applied = adoptions.iter().map(|adoption| adoption.applied());
+        let applied: BTreeMap<PartitionId, u64> = group.iter().copied().zip(applied).collect();
+        let has_some = |commit: &&Arc<Commit>| {
+            let mut named = commit.partitions.iter();
+            named.any(|it| {
+                let here = applied.get(&it.id());
+                it.from_seq <= it.to_seq && here.is_some_and(|here| it.to_seq > *here)
+            })
+        };
         let chunks = commits.iter().filter(has_some).cloned();
         let fetched =
             futures_util::stream::iter(chunks).map(async |commit| self.chunk(&commit).await);

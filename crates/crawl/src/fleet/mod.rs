@@ -1,7 +1,8 @@
 //! A node: one machine's part of a crawl that many machines share. The crawl on this machine is a crawl as any other,
 //! whose registry holds some of the partitions. An **agent** beside it joins it to the fleet: it ships what was done
-//! (`shipper`, `warcs`), sends what links follow from it (`sending`), hears links from other nodes (`hearing`), takes partitions in and lets them go (`adoption`,
-//! `agent`), and reports. What was not shipped has never happened: nothing of it leaves the node, and another node
+//! (`shipper`, `warcs`), keeps checkpoints in the store (`checkpoints`, `upload`), sends what links follow from it (`sending`), hears
+//! links from other nodes (`hearing`), takes partitions in (`adoption`, `gather`) and lets them go (`agent`), and
+//! reports. What was not shipped has never happened: nothing of it leaves the node, and another node
 //! would do it again.
 //!
 //! `mirror` and `catalogue`: the crawl as others see it, from what was shipped.
@@ -14,13 +15,15 @@
 mod addresses;
 mod adoption;
 mod agent;
+mod bench;
 mod booth;
 mod catalogue;
+mod checkpoints;
 mod client;
 mod desk;
+mod gather;
 mod hearing;
 mod identity;
-mod log_index;
 mod membership;
 mod mirror;
 mod new_settings;
@@ -31,8 +34,10 @@ mod roots;
 mod sending;
 mod serving;
 mod shipper;
+mod upload;
 mod warcs;
 
+pub use bench::{AdoptionCosts, bench_adoption};
 pub use mirror::Mirror;
 pub use new_settings::change_settings;
 pub use node::{

@@ -8,20 +8,25 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use portolan_archive::file_prefix;
-use portolan_fleet::{Definition, Fleet, FleetError, Joining, Node, Order, Servers};
+use portolan_fleet::{
+    Definition, Fleet, FleetError, Joining, Ledger, Node, Order, Servers, StoredCheckpoint,
+};
+use portolan_model::PartitionId;
+use portolan_registry::Adopter;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::addresses;
-use super::adoption::{Gate, blocking};
+use super::adoption::blocking;
 use super::agent::Agent;
 use super::booth::Booth;
 use super::catalogue;
+use super::checkpoints::{self, Checkpoints};
 use super::client::{self, Carrier, ClientSide};
 use super::desk::Desk;
+use super::gather::Gathering;
 use super::identity::Identity;
-use super::log_index::LogIndex;
 use super::membership::{Membership, Part, Phase};
 use super::new_settings;
 use super::role::Role;
@@ -31,7 +36,7 @@ use super::serving;
 use super::shipper::Shipper;
 use super::warcs::Warcs;
 use crate::budget::StoppedBy;
-use crate::crawl::{Crawl, Plan};
+use crate::crawl::{Crawl, Plan, REGISTRY_DIR};
 use crate::directory::replace;
 use crate::division::open_vector;
 use crate::error::CrawlError;
@@ -156,11 +161,10 @@ async fn life(
 ) -> Result<Option<Report>, CrawlError> {
     let resumed = identity.number.is_some();
     let (node, orders) = join(plan, fleet, identity).await?;
-    let mut log = LogIndex::new(fleet);
-    let end = fleet.ship_log_end().await.map_err(unavailable)?;
-    log.read_to(end).await;
+    let mut log = fleet.log_reader();
+    log.read_all().await.map_err(unavailable)?;
     if identity.number.is_none() {
-        let number = number_of(&log, identity.incarnation())?;
+        let number = number_of(log.ledger(), identity.incarnation())?;
         identity.note_number(&plan.dir, number)?;
     }
     tell(NodeEvent::Joined { resumed });
@@ -186,8 +190,12 @@ async fn life(
     let in_fleet =
         in_fleet.ok_or_else(|| CrawlError::Internal("a node without a fleet".to_owned()))?;
     let held = prepared.books.held();
+    let mut known = Vec::new();
     for &partition in &held {
         membership.add(partition);
+        let (epoch, cursor) = log.ledger().last_of(partition);
+        let stored = own_checkpoint(fleet, log.ledger(), partition, identity.incarnation()).await;
+        known.push((partition, epoch, cursor, stored));
         if let Some(desk) = &desk {
             // The process before may have granted.
             desk.hold(partition);
@@ -223,10 +231,12 @@ async fn life(
         held: Mutex::new(BTreeMap::new()),
         trouble: Mutex::default(),
         deaf: watch::Sender::new(false),
+        log: tokio::sync::Mutex::new(log),
+        checkpoints: Checkpoints::new(Identity::crawl_dir(&plan.dir).join(REGISTRY_DIR)),
+        gathering: Gathering::default(),
     });
-    for partition in held {
-        let (epoch, cursor) = log.last_of(partition);
-        agent.note_adopted(partition, epoch, cursor);
+    for (partition, epoch, cursor, stored) in known {
+        agent.note_adopted(partition, epoch, cursor, stored);
     }
     let last = node.last_commit();
     let archive = &crawl.shared.settings.archive;
@@ -273,14 +283,12 @@ async fn life(
             tokio::spawn(shipped(Arc::clone(&agent), ships))
         }
     };
-    let gate = Gate {
-        adopter: in_fleet.adopter,
-        log,
-    };
+    let adopter = Arc::new(in_fleet.adopter);
     tasks.spawn(Arc::clone(&agent).report());
     tasks.spawn(addresses::ask(Arc::clone(&agent), ends.wanted));
     tasks.spawn(roots::exchange(Arc::clone(&agent), ends.roots));
-    tasks.spawn(obey(Arc::clone(&agent), gate, orders));
+    tasks.spawn(obey(Arc::clone(&agent), adopter, orders));
+    tasks.spawn(checkpoints::keep(Arc::clone(&agent)));
     tasks.spawn(heed(Arc::clone(&agent), quit.clone()));
     tasks.spawn(look_after(Arc::clone(&agent), room));
     let changed = Arc::new(AtomicBool::new(false));
@@ -343,7 +351,7 @@ fn unavailable(error: FleetError) -> CrawlError {
 }
 
 /// Each life of each node has WARC files of its own numbers.
-fn number_of(log: &LogIndex, incarnation: u64) -> Result<u16, CrawlError> {
+fn number_of(log: &Ledger, incarnation: u64) -> Result<u16, CrawlError> {
     let place = log.number_of(incarnation).unwrap_or(usize::MAX);
     u16::try_from(place)
         .ok()
@@ -460,8 +468,24 @@ fn desk_of(settings: &Settings) -> Desk {
     Desk::new(reserved.collect(), grant_ms)
 }
 
-async fn obey(agent: Arc<Agent>, gate: Gate, orders: mpsc::Receiver<Order>) {
-    if let Err(error) = Arc::clone(&agent).obey(gate, orders).await {
+/// The checkpoint of a partition that this life of the node told of last, and its key: if it is the newest one, what is here
+/// goes on from it.
+async fn own_checkpoint(
+    fleet: &Fleet,
+    log: &Ledger,
+    partition: PartitionId,
+    incarnation: u64,
+) -> Option<(StoredCheckpoint, String)> {
+    let newest = log.checkpoints_of(partition).next();
+    let (epoch, _) = log.last_of(partition);
+    let own = newest.filter(|it| (it.incarnation, it.epoch) == (incarnation, epoch))?;
+    let object = fleet.blobs().get(&own.manifest).await?;
+    let stored = StoredCheckpoint::from_object(&object).ok()?;
+    Some((stored, own.manifest.clone()))
+}
+
+async fn obey(agent: Arc<Agent>, adopter: Arc<Adopter>, orders: mpsc::Receiver<Order>) {
+    if let Err(error) = Arc::clone(&agent).obey(adopter, orders).await {
         agent.end(error);
     }
 }
@@ -514,5 +538,6 @@ impl Agent {
             "the node has shipped what it had"
         );
         self.abort_listeners();
+        self.gathering.stop();
     }
 }

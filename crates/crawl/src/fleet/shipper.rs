@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use portolan_fleet::{Commit, ShipError, ShipRecord};
+use portolan_fleet::{Commit, ShipError, ShipRecord, journal_key};
 use portolan_registry::{Chunk, Entry, Exporter};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -87,7 +87,7 @@ impl Shipper {
         };
         let (first_frame, last_frame) = chunk.frames;
         let (node, incarnation) = (agent.node.name(), agent.incarnation);
-        let journal = format!("journal/{node}/{incarnation:016x}/{first_frame:020}");
+        let journal = journal_key(node, incarnation, first_frame);
         let bytes = Bytes::copy_from_slice(chunk.bytes());
         agent
             .shipped_bytes

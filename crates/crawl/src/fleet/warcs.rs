@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use portolan_archive::numbered_warcs;
-use portolan_fleet::{Blobs, WarcChunk};
+use portolan_fleet::{Blobs, WarcChunk, warc_key};
 
 use crate::crawl::ARCHIVE_DIR;
 use crate::error::CrawlError;
@@ -60,7 +60,7 @@ impl Warcs {
                 let bytes = CHUNK_BYTES.min(to - offset);
                 let mut read = vec![0; bytes as usize];
                 file.read_exact_at(&mut read, offset).map_err(at)?;
-                let key = format!("warc/{name}/{offset:012}");
+                let key = warc_key(&name, offset);
                 blobs.put(&key, Bytes::from(read)).await;
                 chunks.push(WarcChunk {
                     file: name.clone(),

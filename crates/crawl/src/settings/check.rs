@@ -92,6 +92,12 @@ impl Settings {
         if self.fleet.max_unshipped_mb == 0 {
             return wrong("fleet.max_unshipped_mb", "must be at least 1");
         }
+        if self.fleet.checkpoint_s == 0 {
+            return wrong("fleet.checkpoint_s", "must be at least 1");
+        }
+        if self.fleet.checkpoint_entries == 0 {
+            return wrong("fleet.checkpoint_entries", "must be at least 1");
+        }
         if self.registry.memory_bytes < 16 << 20 {
             return wrong("registry.memory_mb", "must be at least 16");
         }

@@ -49,6 +49,17 @@ impl Fleet {
         })
     }
 
+    /// The partitions whose checkpoints a node has fetched beforehand, with the last entries that are in these. Nothing if
+    /// that cannot be found out now.
+    pub async fn prepared_by(&self, node: &str) -> BTreeMap<u16, u64> {
+        let entry = self.main().get(&names::status_key(node)).await;
+        let json = entry.ok().and_then(|entry| entry.value);
+        let reported = json.and_then(|json| serde_json::from_slice::<Reported>(&json).ok());
+        reported.map_or_else(BTreeMap::new, |reported| {
+            reported.status.prepared.into_iter().collect()
+        })
+    }
+
     async fn view(
         &self,
         node: &str,

@@ -9,7 +9,6 @@ use crate::protocol::{
 };
 use crate::records::ShipRecord;
 use crate::ship::Ship;
-use crate::told::Copier;
 use crate::{boottime_ms, budget, names};
 use async_nats::jetstream::stream::Info;
 use bytes::Bytes;
@@ -100,7 +99,7 @@ impl Inner {
         let mut coordinator = Coordinator::new(Patience::of(fleet.definition().lease_ms), now_ms);
         let mut sources = Sources::open(self.clone()).await?;
         let mut helpers = JoinSet::new();
-        helpers.spawn(Copier::new(fleet.clone()).keep_copying());
+        helpers.spawn(self.clone().copy_and_trim());
         let (done, mut doing) = mpsc::unbounded_channel::<Vec<Event>>();
         let mut holds_ms = keeper.first_deadline_ms();
         let mut renewed = 0;

@@ -10,8 +10,9 @@ use super::words::{Action, Control, Event, LeaseRecord, Patience};
 use crate::status::{Reported, Wish};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Past this number of unaccounted messages the assignment is written though nothing else has changed.
-const MOST_UNACCOUNTED: usize = 500;
+/// Past this number of unaccounted messages, and one more for each partition, the assignment is written though nothing else
+/// has changed: what it does not account for stays in the log.
+const MOST_UNACCOUNTED: usize = 30;
 
 /// A coordinator from when it got its lease until it loses it.
 #[derive(Debug)]
@@ -246,7 +247,7 @@ impl Coordinator {
             .log
             .iter()
             .any(|(.., event)| matches!(event, LogEvent::Joined { .. }));
-        if new != *old || awaited || self.log.len() > MOST_UNACCOUNTED {
+        if new != *old || awaited || self.log.len() > MOST_UNACCOUNTED + old.shares.len() {
             new.log = log;
             new.version = old.version + 1;
             actions.push(Action::Assign {

@@ -86,9 +86,16 @@ impl Duties {
                 });
             }
             let duty = self.held.get_mut(&number);
-            if let Some(duty) = duty.filter(|duty| share.moving.is_some() && !duty.releasing) {
+            if let Some(duty) = duty.filter(|duty| !duty.releasing)
+                && let Some(moving) = &share.moving
+            {
                 duty.releasing = true;
-                orders.push(Order::Release { partition, epoch });
+                let to = moving.to.as_ref().map(|to| to.node.clone());
+                orders.push(Order::Release {
+                    partition,
+                    epoch,
+                    to,
+                });
             }
         }
         orders
@@ -142,6 +149,7 @@ mod tests {
         let release = Order::Release {
             partition,
             epoch: 3,
+            to: Some("b".to_owned()),
         };
         assert_eq!(duties.read(&assignment(3, vec![moving.clone()])), [release]);
         assert_eq!(duties.read(&assignment(4, vec![moving.clone()])), []);

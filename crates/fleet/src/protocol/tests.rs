@@ -4,6 +4,7 @@
 
 mod coordinating;
 mod judge;
+mod keeping;
 mod node;
 mod world;
 
@@ -33,6 +34,10 @@ fn random_schedules_keep_one_owner_and_end_with_all_held() {
     if seeds.end - seeds.start >= SEEDS {
         assert!(
             sum.sealed > SEEDS && sum.refused_commits > 0 && sum.released > SEEDS,
+            "{sum:?}"
+        );
+        assert!(
+            sum.from_checkpoints > SEEDS && sum.gone > 10 * SEEDS && sum.deleted > 10 * SEEDS,
             "{sum:?}"
         );
         assert!(

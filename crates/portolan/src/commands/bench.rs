@@ -10,6 +10,7 @@ use crate::failure::Failure;
 pub(crate) fn run(command: BenchCommand) -> Result<ExitCode, Failure> {
     match command {
         BenchCommand::Crawl(arguments) => super::bench_crawl::run(&arguments),
+        BenchCommand::Adoption(arguments) => super::bench_adoption::run(&arguments),
         BenchCommand::Pace(arguments) => super::bench_pace::run(&arguments),
         BenchCommand::Extract(arguments) => super::bench_extract::run(&arguments),
         BenchCommand::Archive(arguments) => super::bench_archive::run(&arguments),

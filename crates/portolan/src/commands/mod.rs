@@ -2,6 +2,7 @@
 
 mod augment;
 mod bench;
+pub(crate) mod bench_adoption;
 mod bench_archive;
 mod bench_crawl;
 mod bench_extract;

@@ -2,10 +2,12 @@
 //! URLs, folded by the real registry with its default bounds, and compared with a model where that
 //! fits into RAM. Turns: see `frontier`.
 
+mod adoption;
 pub mod clock;
 mod frontier;
 mod web;
 
+pub use adoption::{FilledNode, fill_node, node_settings};
 pub use frontier::{Filling, TurnsRow, run_turns};
 
 use crate::error::{At, Result};

@@ -10,14 +10,20 @@ impl SimNode {
     pub(super) fn coordinate(&mut self, life: &mut Life, world: &mut World) {
         let now_ms = self.clock(world);
         let state = &mut life.coordinating;
-        let Some((keeper, holds_ms, machine, heard)) = &mut state.machine else {
+        let Some((_, holds_ms, ..)) = &state.machine else {
             self.run_for_coordinator(life, world);
+            self.trim(false, world);
             return;
         };
         if now_ms >= *holds_ms {
             *state = Coordinating::default();
             return;
         }
+        self.trim(true, world);
+        let state = &mut life.coordinating;
+        let Some((keeper, _, machine, heard)) = &mut state.machine else {
+            return;
+        };
         let mut events = vec![Event::Tick];
         events.extend(state.done.drain(..).map(Event::Done));
         if world.now_ms >= self.cut_off_until_ms {
@@ -178,7 +184,9 @@ fn event(news: &News) -> Option<Event> {
                 assignment,
             },
             (_, Some(Value::Control(control))) => Event::Control { revision, control },
-            (_, Some(Value::Coordinator { .. })) | ("coordinator", None) => return None,
+            (_, Some(Value::Coordinator { .. } | Value::Summary(_))) | ("coordinator", None) => {
+                return None;
+            }
             (key, value) => {
                 let node = key.strip_prefix("lease.")?.to_owned();
                 let lease = value.and_then(|value| match value {
@@ -195,7 +203,7 @@ fn event(news: &News) -> Option<Event> {
         News::Log { seq, record } => {
             let event = match record.what {
                 What::Event(event) => event,
-                What::Commit(_) => LogEvent::Other,
+                What::Commit { .. } | What::Checkpoint(_) => LogEvent::Other,
             };
             Event::Log {
                 seq,

@@ -1,7 +1,7 @@
 //! Judges what a schedule left: the log, and what was asked of the Web.
 
 use super::super::LogEvent;
-use super::world::{PARTITIONS, Value, What, World};
+use super::world::{PARTITIONS, Part, Value, What, World};
 use crate::status::Wish;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +14,11 @@ pub struct Seen {
     pub released: u64,
     pub asks: u64,
     pub epochs: u64,
+    pub from_checkpoints: u64,
+    /// Who began to take a partition over and was lost before it had.
+    pub late_adopters: u64,
+    pub gone: u64,
+    pub deleted: u64,
 }
 
 impl Seen {
@@ -24,6 +29,10 @@ impl Seen {
         self.released += other.released;
         self.asks += other.asks;
         self.epochs += other.epochs;
+        self.from_checkpoints += other.from_checkpoints;
+        self.late_adopters += other.late_adopters;
+        self.gone += other.gone;
+        self.deleted += other.deleted;
     }
 }
 
@@ -33,6 +42,10 @@ pub fn judge(world: &World) -> Seen {
     all_held(world);
     seen.asks = world.asks.len() as u64;
     seen.refused_commits = world.refused_commits;
+    seen.from_checkpoints = world.from_checkpoints;
+    seen.late_adopters = world.late_adopters;
+    seen.gone = world.gone.len() as u64;
+    seen.deleted = world.deleted;
     seen
 }
 
@@ -75,7 +88,13 @@ fn one_owner(world: &World) -> Seen {
                 seen.released += 1;
             }
             What::Event(LogEvent::Other) => {}
-            What::Commit(partitions) => {
+            What::Checkpoint(told) => {
+                assert!(
+                    !over.contains(&life) && !released.contains(&(told.partition, told.epoch)),
+                    "seed {seed}, record {at}: {told:?} comes too late"
+                );
+            }
+            What::Commit { parts, .. } => {
                 seen.commits += 1;
                 assert!(
                     !over.contains(&life),
@@ -86,7 +105,10 @@ fn one_owner(world: &World) -> Seen {
                     Some(&(record.incarnation, record.session)),
                     "seed {seed}, record {at}: another process spoke for {life:?}"
                 );
-                for &(partition, epoch) in partitions {
+                for &Part {
+                    partition, epoch, ..
+                } in parts
+                {
                     assert!(
                         !released.contains(&(partition, epoch)),
                         "seed {seed}, record {at}: {partition} was released"

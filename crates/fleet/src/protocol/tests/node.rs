@@ -5,6 +5,7 @@ use super::super::{
     Renewal,
 };
 use super::coordinating::coordinated;
+use super::keeping::{Adopting, Trimming};
 use super::world::{Ask, LEASE_MS, News, Op, Outcome, Record, Value, What, World};
 use crate::orders::Order;
 use crate::status::{NodeStatus, PartitionStatus, Reported, Wish};
@@ -26,6 +27,9 @@ pub struct SimNode {
     pub(super) session: u64,
     pub(super) life: Option<Life>,
     pub(super) joining: Joining,
+    /// By partition and epoch: the last entry when it came.
+    pub(super) disk: BTreeMap<(u16, u32), u64>,
+    pub(super) trimming: Trimming,
 }
 
 #[derive(Debug, Default)]
@@ -54,8 +58,25 @@ pub struct Life {
 
 #[derive(Debug)]
 pub struct Held {
-    epoch: u32,
+    pub(super) epoch: u32,
     releasing: bool,
+    /// The last entry that is shipped.
+    pub(super) applied: u64,
+    pub(super) adopting: Option<Adopting>,
+    /// Of its newest checkpoint.
+    pub(super) pieces: Vec<String>,
+}
+
+impl Held {
+    pub(super) fn new(epoch: u32) -> Self {
+        Self {
+            epoch,
+            releasing: false,
+            applied: 0,
+            adopting: None,
+            pieces: Vec::new(),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -99,6 +120,7 @@ impl SimNode {
         self.life = None;
         self.joining = Joining::default();
         self.session = 0;
+        self.trimming.stop();
         self.down_until_ms = until_ms;
         if !keeps_disk {
             self.begin_anew(incarnation);
@@ -110,6 +132,7 @@ impl SimNode {
         self.life = None;
         self.joining = Joining::default();
         self.session = 0;
+        self.disk.clear();
         self.incarnation = incarnation;
         self.fresh = true;
     }
@@ -267,10 +290,13 @@ impl SimNode {
                 },
             ));
         }
+        if !self.cut_off(world) && self.finish_adopting(life, world) {
+            return true;
+        }
         if now_ms < life.until_ms {
             for (&partition, held) in &life.held {
                 let (node, session, epoch) = (self.name.clone(), self.session, held.epoch);
-                if !held.releasing {
+                if !held.releasing && held.adopting.is_none() {
                     world.asks.push(Ask {
                         at_ms: world.now_ms,
                         node,
@@ -305,19 +331,14 @@ impl SimNode {
             match value {
                 Value::Control(control) => (life.look, life.wish) = (control.look, control.wish),
                 Value::Assignment(assignment) => {
-                    for order in life.duties.read(assignment) {
+                    let orders = life.duties.read(assignment);
+                    for order in orders {
                         match order {
                             Order::Adopt {
-                                partition, epoch, ..
-                            } => {
-                                life.held.insert(
-                                    partition.0,
-                                    Held {
-                                        epoch,
-                                        releasing: false,
-                                    },
-                                );
-                            }
+                                partition,
+                                epoch,
+                                log_end,
+                            } => self.adopt(life, world, (partition.0, epoch, log_end)),
                             Order::Release { partition, .. } => {
                                 if let Some(held) = life.held.get_mut(&partition.0) {
                                     held.releasing = true;
@@ -340,7 +361,8 @@ impl SimNode {
         if life.shipping.is_some() || life.held.is_empty() || world.below(6) != 0 {
             return;
         }
-        let releasing = life.held.iter().find(|(_, held)| held.releasing);
+        let mut held = life.held.iter();
+        let releasing = held.find(|(_, held)| held.releasing && held.adopting.is_none());
         let what = match releasing {
             Some((&partition, held)) => {
                 let (incarnation, epoch) = (self.incarnation, held.epoch);
@@ -350,12 +372,11 @@ impl SimNode {
                     epoch,
                 })
             }
-            None => What::Commit(
-                life.held
-                    .iter()
-                    .map(|(&partition, held)| (partition, held.epoch))
-                    .collect(),
-            ),
+            None if world.below(3) == 0 => match self.checkpoint(life, world) {
+                Some(what) => what,
+                None => return,
+            },
+            None => self.commit(life, world),
         };
         let record = self.record(world, what);
         let op = Op::Append {
@@ -381,7 +402,9 @@ impl SimNode {
             settled: true,
             ..PartitionStatus::default()
         };
-        let partitions = life.held.iter().map(of).collect();
+        let held = life.held.iter();
+        let adopted = held.filter(|(_, held)| held.adopting.is_none());
+        let partitions = adopted.map(of).collect();
         let status = NodeStatus {
             look: life.look,
             partitions,
@@ -412,6 +435,7 @@ impl SimNode {
             return;
         }
         let now_ms = self.clock(world);
+        self.noted(request, outcome);
         if self.joining.under_way == Some(request) {
             self.joining.under_way = None;
             match (op, outcome) {
@@ -475,6 +499,12 @@ impl SimNode {
         match outcome {
             Outcome::Done(seq) => {
                 life.last = seq;
+                for part in record.parts() {
+                    let held = life.held.get_mut(&part.partition);
+                    let held = held.filter(|held| held.epoch == part.epoch);
+                    held.into_iter()
+                        .for_each(|held| held.applied = part.to.max(held.applied));
+                }
                 if let What::Event(LogEvent::Released {
                     partition, epoch, ..
                 }) = record.what

@@ -1,10 +1,11 @@
 //! The servers, the network, the time, and what befalls the nodes.
 
-use super::super::{Assignment, Control, LeaseRecord, LogEvent};
+use super::super::{Assignment, Control, LeaseRecord, Ledger, LogEvent};
 use super::node::SimNode;
+use crate::records::Checkpoint;
 use crate::status::Reported;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 pub const PARTITIONS: u16 = 6;
 pub const LEASE_MS: u64 = 6_000;
@@ -22,6 +23,7 @@ pub enum Value {
     Coordinator { session: u64, renewed: u64 },
     Assignment(Assignment),
     Control(Control),
+    Summary(Ledger),
 }
 
 /// A record of the ship log.
@@ -38,8 +40,17 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     Event(LogEvent),
-    /// Partitions with their epochs.
-    Commit(Vec<(u16, u32)>),
+    Commit { frame: u64, parts: Vec<Part> },
+    Checkpoint(Checkpoint),
+}
+
+/// What a commit says of a partition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    pub partition: u16,
+    pub epoch: u32,
+    pub from: u64,
+    pub to: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -117,6 +128,13 @@ pub struct World {
     pub news: Vec<News>,
     pub asks: Vec<Ask>,
     pub refused_commits: u64,
+    /// Messages of the log that were trimmed. The judge reads them all the same.
+    pub gone: BTreeSet<u64>,
+    /// The store: by key, what an object names.
+    pub objects: BTreeMap<String, Vec<String>>,
+    pub from_checkpoints: u64,
+    pub late_adopters: u64,
+    pub deleted: u64,
     queue: BinaryHeap<Reverse<(u64, u64)>>,
     due: BTreeMap<u64, Due>,
     requests: BTreeMap<u64, Request>,
@@ -136,6 +154,11 @@ impl World {
             news: Vec::new(),
             asks: Vec::new(),
             refused_commits: 0,
+            gone: BTreeSet::new(),
+            objects: BTreeMap::new(),
+            from_checkpoints: 0,
+            late_adopters: 0,
+            deleted: 0,
             queue: BinaryHeap::new(),
             due: BTreeMap::new(),
             requests: BTreeMap::new(),
