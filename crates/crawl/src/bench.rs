@@ -1,5 +1,5 @@
-//! The way of a page through scanning and link sorting, without a crawl around it: what
-//! `portolan bench extract` and `bench archive` measure and use.
+//! The way of a page through scanning and link sorting, without a crawl around it: what the benchmarks of
+//! extracting and archiving measure.
 
 use encoding_rs::UTF_8;
 use portolan_content::Fingerprint;

@@ -1,7 +1,7 @@
 //! The pipeline: joins the rooms with bounded queues. The only room that sees them all.
 //!
 //! Layout, in the order of a URL's way: `crawl` (a crawl as its caller sees it) with `start` (its three steps), `directory` (what makes a
-//! directory a crawl) with `sealed` (files with checksums), `recovery` (what a start did), and `division` (who fetches what) with `claims`, `worker` (a thread with its partitions), `mapper` (names resolved ahead),
+//! directory a crawl) with `sealed` (files with checksums), `recovery` (what a start did), and `division` (who fetches what) with `claims`, `worker` (a thread with its partitions, which grants turns) with `client` (the half that fetches), `mapper` (names resolved ahead),
 //! `turn` (one host, a few URLs) with `asker` (the one way to ask), `address` and `body_watch`, `promise` and `pauses` (what outlives us), `robots` (settled before any page) with `neighbour` (what other hosts are owed), `page` (an answer becomes a
 //! visit) with `modules` (who reads what) and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
 //! `outages` (who is waited for), `retry` (what failed is asked for again), `session` (all of it is), `keep` (what is worth most is, without end).
@@ -10,7 +10,7 @@
 //! (addresses and hosts, shared by all workers), `network` (is it they or we?), `pools` (who may be at work, and who waits), `rate` (bytes a second), `parking` (idle
 //! connections), `machine` (how many of them), `budget` (when to stop),
 //! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from),
-//! `archived` (what is stored of a URL), `preview` (what would be done with one), `check` (is all as it was written), `bench` (parts of the way alone, to be measured).
+//! `archived` (what is stored of a URL), `preview` (what would be done with one), `check` (is all as it was written), `bench` (parts of the way alone, to be measured; only with the feature of that name).
 //!
 //! # Example
 //!
@@ -37,6 +37,8 @@ mod archived;
 mod asker;
 mod assembly;
 mod away;
+#[cfg(feature = "bench")]
+#[doc(hidden)]
 pub mod bench;
 mod body_watch;
 mod budget;

@@ -79,7 +79,7 @@ impl Named {
     }
 
     /// A person names these seeds now. A host that cannot be resolved keeps what it had when it was last
-    /// named, which is nothing for a new one. Addresses from `--resolve` need no leave: the rule is one.
+    /// named, which is nothing for a new one. Addresses from a rule in the settings need no leave: the rule is one.
     pub(crate) fn name(
         &mut self,
         seeds: &[CanonicalUrl],

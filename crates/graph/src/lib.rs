@@ -17,6 +17,21 @@
 //! - `parquet` (default): `write_parquet`.
 //!
 //! Whoever only needs part vectors, DSets and rank tables, as the crawler does, turns both off.
+//!
+//! # Example
+//!
+//! ```
+//! use portolan_graph::{LinksBuilder, PageRankSettings, by_score, pagerank};
+//!
+//! let mut links = LinksBuilder::new(3);
+//! for (from, to) in [(0, 1), (1, 0), (2, 1)] {
+//!     links.push(from, to);
+//! }
+//! let (links, _repeated, _to_themselves) = links.finish();
+//! let ranks = pagerank(&links, &links.transposed(), PageRankSettings::default());
+//! // Page 1 has two links to it, and page 2 none.
+//! assert_eq!(by_score(&ranks.scores), [1, 0, 2]);
+//! ```
 
 mod compare;
 mod cut;

@@ -82,7 +82,7 @@ impl Guard {
     }
 
     /// May `host` be connected to at `ip`? `named` says that the address itself came from a person
-    /// (a `--resolve` rule).
+    /// (by a `ResolveRule`).
     pub fn check(&self, host: &str, ip: IpAddr, named: bool) -> Result<(), Refused> {
         if named || self.allow_private {
             return Ok(());

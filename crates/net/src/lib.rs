@@ -5,6 +5,34 @@
 //! `network` (blocks of addresses), `connect` (TCP and TLS), `dial` (who opens connections, if not this
 //! machine), `proxy` (through whom), `other` (FTP, Gopher, files), `tls` (whom we trust), `http` (requests
 //! and answers), `cookies` (what servers want to be told again), `decode` (content encodings), `error` (why no answer came).
+//!
+//! # Example
+//!
+//! ```no_run
+//! use std::ops::ControlFlow;
+//!
+//! use portolan_net::{Connector, Decoder, Guard, HttpSettings, Origin, Request, Resolver, Resolved, Scheme, SystemResolver};
+//!
+//! # async fn fetch() -> Result<(), Box<dyn std::error::Error>> {
+//! let connector = Connector::new(HttpSettings::default(), Guard::default())?;
+//! let found = SystemResolver.lookup("example.org").await?;
+//! let resolved = Resolved {
+//!     addresses: found.addresses,
+//!     port_override: None,
+//!     expires_ms: u64::MAX,
+//!     named: false,
+//! };
+//! // The guard looks at the address, so a name that leads to a private network is refused here.
+//! let origin = Origin::new(Scheme::Https, "example.org", 443);
+//! let mut connection = connector.connect(&origin, &resolved).await?;
+//! let mut everything = |_: &[u8]| ControlFlow::Continue(());
+//! let response = connection.fetch(&Request::get("/"), &mut everything).await?;
+//! let most_bytes = connector.settings().max_decoded_bytes;
+//! let (body, _) = Decoder::decode_answer(&response.head, &response.body, most_bytes);
+//! println!("{} with {} bytes", response.status(), body.len());
+//! # Ok(())
+//! # }
+//! ```
 
 mod connect;
 mod cookies;

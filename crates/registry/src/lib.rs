@@ -16,7 +16,47 @@
 //!   `manifest`: which of them make up the state. `merger`: the threads that write them.
 //! - `adopt`, `held`: a registry that is one of a fleet, and holds some of its partitions. `mirror`: one that follows a fleet. `checkpoint`: a partition's
 //!   checkpoint as files that go elsewhere.
-//! - `registry`, `meta`, `replay`: opening and recovery. `snapshot`, `scan`: reading. `check`: looking for damage. `bench`: what it all costs.
+//! - `registry`, `meta`, `replay`: opening and recovery. `snapshot`, `scan`: reading. `check`: looking for damage.
+//! - `bench`, only with the feature of that name: what it all costs.
+//!
+//! # Example
+//!
+//! ```
+//! use portolan_model::{Link, LinkBatch, LinkKind, PartitionId, Verdict};
+//! use portolan_registry::{Entry, Registry, RegistrySettings, Return, Terms};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let (dir, now_ms) = (folder.path(), 1_767_225_600_000);
+//! let settings = RegistrySettings { partitions: 1, ..RegistrySettings::default() };
+//! let mut registry = Registry::open(dir, &settings, now_ms)?;
+//! // A seed is an entry: in the journal first, then folded.
+//! let mut links = LinkBatch::new(None);
+//! links.push(Link {
+//!     url: "https://example.org/",
+//!     kind: LinkKind::Seed,
+//!     depth: 0,
+//!     hops: 0,
+//!     verdict: Verdict::Crawl { priority: 0 },
+//! });
+//! let seed = Entry::Links { source: None, links };
+//! let partition = &mut registry.partitions[0];
+//! for delivery in registry.journal.commit(vec![(PartitionId(0), seed)])? {
+//!     partition.apply(delivery.seq, &delivery.entry)?;
+//! }
+//! // The host that is due first, with one of its URLs.
+//! let turn = partition.begin_turn(now_ms)?.expect("a host is due");
+//! let grant = partition.grant(turn, &Terms::here(1))?;
+//! assert_eq!(grant.urls[0].due.url, "https://example.org/");
+//! // Nobody asked for it: it is due again after a second.
+//! let mut pulse = grant.turn.pulse;
+//! pulse.not_before_ms = now_ms + 1_000;
+//! let unused = vec![grant.urls[0].due.doc];
+//! partition.take_back(&Return { id: grant.id, host: grant.turn.host, pulse, unused, entries: Vec::new() })?;
+//! assert_eq!(partition.next_due_ms(), Some(now_ms + 1_000));
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # On disk
 //!
@@ -44,6 +84,8 @@
 //! Whoever applies an entry waits for the merge threads rather than pass these limits.
 
 mod adopt;
+#[cfg(feature = "bench")]
+#[doc(hidden)]
 pub mod bench;
 mod by_id;
 mod check;

@@ -11,6 +11,11 @@
 //!
 //! Kills come at a time, between two looks at the clock, and before each step of a commit, where the disk may also refuse.
 //!
+//! ```
+//! let simulated = portolan_simulate::simulate(7).expect("a folder to write in");
+//! assert!(simulated.broken.is_empty(), "{:?}", simulated.broken);
+//! ```
+//!
 //! Not simulated: a disk that refuses what the registry's own files are written with, one that loses what was synced, and TLS.
 
 mod chance;

@@ -20,7 +20,7 @@ pub struct WebSpec {
     pub suffix: String,
     /// URLs in pages say `https`.
     pub tls: bool,
-    /// A port to write into every URL; without it URLs have the default port and the crawler needs `--resolve`.
+    /// A port to write into every URL; without it URLs have the default port and the crawler has to be told its addresses.
     pub url_port: Option<u16>,
     /// A connection is closed, and its last answer says so, after this many requests; 0: never.
     pub requests_per_connection: u32,

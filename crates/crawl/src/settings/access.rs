@@ -125,7 +125,7 @@ impl Entrance {
 }
 
 impl HostSettings {
-    /// From what `--auth` and `--bearer` take: `[SCHEME://]HOST[:PORT]=SECRET`.
+    /// From a line as a person types it: `[SCHEME://]HOST[:PORT]=SECRET`.
     pub fn with_secret(text: &str, is_bearer: bool) -> Result<Self, String> {
         const FORM: &str =
             "write it as HOST=SECRET, https://HOST:PORT=SECRET or http://HOST=SECRET";

@@ -24,7 +24,7 @@ pub struct Resolved {
     /// Connect to this port instead of the URL's.
     pub port_override: Option<u16>,
     pub expires_ms: u64,
-    /// A person named this address with `--resolve`.
+    /// A person named this address ([`ResolveRule`]).
     pub named: bool,
 }
 

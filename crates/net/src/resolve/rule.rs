@@ -1,4 +1,4 @@
-//! Addresses that a person named: `--resolve PATTERN=ADDR[:PORT]`.
+//! Addresses that a person named: `PATTERN=ADDR[:PORT]`.
 
 use super::{Addresses, Lookup, NotResolved, NotResolvedBy, Resolver};
 use crate::network::Network;

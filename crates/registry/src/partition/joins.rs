@@ -77,6 +77,7 @@ impl Partition {
     }
 
     /// Operations on URLs that RAM could not answer for, since the registry was opened.
+    #[cfg(feature = "bench")]
     pub(crate) fn looked_up(&self) -> u64 {
         self.upkeep.looked_up
     }

@@ -170,6 +170,7 @@ impl Partition {
 
     /// What choosing a host costs by itself, for the benchmark: takes the one that is due first and
     /// queues it again. False if none is due.
+    #[cfg(feature = "bench")]
     pub(crate) fn pick_and_requeue(&mut self, now_ms: u64, again_ms: u64) -> Result<bool> {
         self.turns.readmit_spilled(now_ms)?;
         let Some(host) = self.turns.queue.pop(now_ms) else {
