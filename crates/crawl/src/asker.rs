@@ -46,6 +46,23 @@ pub(crate) struct Answer {
     pub(crate) peer: Option<IpAddr>,
 }
 
+/// How an origin is reached: by a connection that was kept, or by addresses.
+struct Way {
+    kept: Option<Connection>,
+    resolved: Option<Arc<Resolved>>,
+}
+
+impl Way {
+    /// The address whose door is to be held; `None` if it is not known here.
+    fn ip(&self) -> Option<IpAddr> {
+        match (&self.kept, &self.resolved) {
+            (Some(connection), _) => connection.peer(),
+            (None, Some(resolved)) => resolved.addresses.first().copied(),
+            (None, None) => None,
+        }
+    }
+}
+
 /// Holds a host's door, asks, and leaves the host alone afterwards.
 pub(crate) struct Asker {
     pub(crate) client: Rc<Client>,
@@ -176,33 +193,19 @@ impl Asker {
                 return Ok(Asked::Later);
             }
         };
-        let kept = self
-            .connection
-            .take()
-            .filter(|c| c.reusable() && *c.origin() == origin);
-        let resolved = match &kept {
-            Some(_) => None,
-            // Files are at no address.
-            None if origin.scheme.is_of_this_machine() => Some(Arc::new(Resolved::elsewhere())),
-            None => match self.seat.resolve(shared.address_of(&origin)).await {
-                Ok(resolved) => Some(resolved),
-                Err(error) => {
-                    self.no_answer(&error, crawl_delay_ms, 0);
-                    tracing::debug!(%url, %error, "its host's name was not resolved");
-                    self.tell_trouble(url);
-                    return Err(error);
-                }
-            },
+        let way = match self.way_to(&origin).await {
+            Ok(way) => way,
+            Err(error) => {
+                self.no_answer(&error, crawl_delay_ms, 0);
+                tracing::debug!(%url, %error, "its host's name was not resolved");
+                self.tell_trouble(url);
+                return Err(error);
+            }
         };
-        let ip = match (&kept, &resolved) {
-            (Some(connection), _) => connection.peer(),
-            (None, Some(resolved)) => resolved.addresses.first().copied(),
-            (None, None) => None,
-        };
-        let mut door = match AddressDoor::enter(&shared, ip) {
+        let mut door = match AddressDoor::enter(&shared, way.ip()) {
             Ok(door) => door,
             Err(at_ms) => {
-                self.connection = kept;
+                self.connection = way.kept;
                 self.not_before(at_ms);
                 self.client.put_off_by_address(at_ms);
                 return Ok(Asked::Later);
@@ -211,7 +214,7 @@ impl Asker {
         let begun_ms = shared.now_ms();
         if !shared.may_ask() || begun_ms >= self.begins_before_ms {
             // The host may be another node's by now, or another client's soon.
-            self.connection = kept;
+            self.connection = way.kept;
             self.not_before(begun_ms + LEASE_REST_MS);
             return Ok(Asked::Later);
         }
@@ -219,9 +222,46 @@ impl Asker {
             begun_ms,
             crawl_delay_ms,
         });
+        let request = (url.path_and_query(), method);
+        let result = self
+            .send(&origin, request, way, (sink, metered.as_ref()), &mut door)
+            .await;
+        self.asking = None;
+        drop(door);
+        let metered = metered.as_ref();
+        self.settle(url, &origin, result, (begun_ms, crawl_delay_ms, metered))
+    }
+
+    /// A kept connection to the origin, or the addresses to connect to.
+    async fn way_to(&mut self, origin: &Origin) -> Result<Way, NetError> {
+        let kept = self
+            .connection
+            .take()
+            .filter(|c| c.reusable() && c.origin() == origin);
+        let resolved = match &kept {
+            Some(_) => None,
+            // Files are at no address.
+            None if origin.scheme.is_of_this_machine() => Some(Arc::new(Resolved::elsewhere())),
+            None => {
+                let shared = Arc::clone(&self.shared);
+                Some(self.seat.resolve(shared.address_of(origin)).await?)
+            }
+        };
+        Ok(Way { kept, resolved })
+    }
+
+    /// The request itself, conditional if there are validators, with the connection's bytes counted and its place kept.
+    async fn send(
+        &mut self,
+        origin: &Origin,
+        (path, method): (&str, Method),
+        way: Way,
+        (sink, metered): (&mut dyn BodySink, Option<&Metered>),
+        door: &mut AddressDoor,
+    ) -> Result<Answer, NetError> {
+        let shared = Arc::clone(&self.shared);
         let access = Arc::clone(&self.access);
-        let path = url.path_and_query();
-        let extra = shared.access.fields(&access, &origin, path, &*shared.clock);
+        let extra = shared.access.fields(&access, origin, path, &*shared.clock);
         let validators = self.validators.take().unwrap_or_default();
         let request = Request {
             method,
@@ -229,7 +269,7 @@ impl Asker {
             if_modified_since: validators.last_modified.as_deref(),
             user_agent: access.user_agent.as_deref(),
             extra: &extra,
-            ..Request::get(url.path_and_query())
+            ..Request::get(path)
         };
         let mut heed = Heed {
             sink,
@@ -239,7 +279,7 @@ impl Asker {
         };
         let seat = Rc::clone(&self.seat);
         let mut sink = MeteredSink {
-            metered: metered.as_ref(),
+            metered,
             seat: &seat,
             sink: &mut heed,
         };
@@ -247,47 +287,55 @@ impl Asker {
             seat: &seat,
             sink: &mut sink,
         };
-        let exchange = self.exchange(
-            &origin,
-            kept,
-            resolved.as_deref(),
-            &request,
-            &mut sink,
-            &mut door,
-        );
+        let exchange = self.exchange(origin, way, &request, &mut sink, door);
         let answer = seat.wait_for(exchange).await;
-        let result = answer.unwrap_or_else(|given_up| Err(given_up.into()));
+        answer.unwrap_or_else(|given_up| Err(given_up.into()))
+    }
+
+    /// What a request and its answer mean for the host, for what is counted, and for the log.
+    fn settle(
+        &mut self,
+        url: &CanonicalUrl,
+        origin: &Origin,
+        result: Result<Answer, NetError>,
+        (begun_ms, crawl_delay_ms, metered): (u64, Option<u64>, Option<&Metered>),
+    ) -> Result<Asked, NetError> {
+        let shared = Arc::clone(&self.shared);
         let now_ms = shared.now_ms();
-        self.asking = None;
-        drop(door);
         if let Err(NetError::PrivateAddress(_) | NetError::Port(_)) = &result {
             // Nothing was asked, so nobody needs a rest, and the host is not down.
             return result.map(Asked::Answer);
         }
         shared.metrics.add(&shared.metrics.requests, 1);
         // What we put off is no sign that the host is slow.
-        let paused_ms = metered.as_ref().map_or(0, Metered::paused_ms);
+        let paused_ms = metered.map_or(0, Metered::paused_ms);
         let took_ms = now_ms.saturating_sub(begun_ms + paused_ms);
         match &result {
             Ok(answer) => {
+                let response = &answer.response;
                 shared
                     .metrics
-                    .add(&shared.metrics.wire_bytes, answer.response.wire_bytes);
+                    .add(&shared.metrics.wire_bytes, response.wire_bytes);
                 shared.network.answered(self.host, now_ms);
-                if let Some(cookies) = shared
-                    .access
-                    .cookies
-                    .as_ref()
-                    .filter(|_| access.keeps_cookies)
-                {
-                    cookies.set_by(&answer.response.head, &origin, path, shared.wall_ms());
+                let cookies = shared.access.cookies.as_ref();
+                if let Some(cookies) = cookies.filter(|_| self.access.keeps_cookies) {
+                    let path = url.path_and_query();
+                    cookies.set_by(&response.head, origin, path, shared.wall_ms());
                 }
-                let mood = mood_of(&answer.response.head, shared.wall_ms());
+                let mood = mood_of(&response.head, shared.wall_ms());
                 self.rest(now_ms, took_ms, crawl_delay_ms, mood);
-                if let Some(metered) = &metered {
-                    let owed_ms = metered.end(answer.response.wire_bytes);
+                if let Some(metered) = metered {
+                    let owed_ms = metered.end(response.wire_bytes);
                     self.not_before(now_ms + owed_ms);
                 }
+                tracing::debug!(
+                    %url,
+                    status = response.status(),
+                    bytes = response.wire_bytes,
+                    took_ms,
+                    address = answer.peer.map(tracing::field::display),
+                    "answered"
+                );
             }
             Err(NetError::OutOfStep) => {
                 // The kept connection is gone, so this happens once for a URL.
@@ -297,18 +345,8 @@ impl Asker {
             Err(error) => {
                 shared.metrics.add(&shared.metrics.errors, 1);
                 self.no_answer(error, crawl_delay_ms, took_ms);
+                tracing::debug!(%url, %error, took_ms, "no answer");
             }
-        }
-        match &result {
-            Ok(answer) => tracing::debug!(
-                %url,
-                status = answer.response.status(),
-                bytes = answer.response.wire_bytes,
-                took_ms,
-                address = answer.peer.map(tracing::field::display),
-                "answered"
-            ),
-            Err(error) => tracing::debug!(%url, %error, took_ms, "no answer"),
         }
         self.tell_trouble(url);
         result.map(Asked::Answer)
@@ -399,27 +437,22 @@ impl Asker {
     async fn exchange(
         &mut self,
         origin: &Origin,
-        kept: Option<Connection>,
-        resolved: Option<&Resolved>,
+        way: Way,
         request: &Request<'_>,
         sink: &mut dyn BodySink,
         door: &mut AddressDoor,
     ) -> Result<Answer, NetError> {
-        if let Some(mut connection) = kept {
+        if let Some(mut connection) = way.kept {
             match connection.fetch(request, sink).await {
                 Err(error) if error.retry_on_new_connection() => {}
                 result => return result.map(|response| self.keep(connection, response)),
             }
         }
-        let fresh;
-        let resolved = match resolved {
+        let resolved = match way.resolved {
             Some(resolved) => resolved,
-            None => {
-                fresh = self.shared.address_of(origin).await?;
-                &*fresh
-            }
+            None => self.shared.address_of(origin).await?,
         };
-        let mut connection = door.connect(origin, resolved).await?;
+        let mut connection = door.connect(origin, &resolved).await?;
         if let Certificate::Invalid(why) = connection.certificate() {
             tracing::info!(
                 host = origin.host(),

@@ -12,7 +12,7 @@ use portolan_registry::{Due, Entry, Grant, Granted, Return, Turn};
 use tokio::time::Instant;
 
 use crate::answered::VisitRecords;
-use crate::asker::{Asked, Asker};
+use crate::asker::{Answer, Asked, Asker};
 use crate::body_watch::BodyWatch;
 use crate::budget::Claim;
 use crate::client::Client;
@@ -261,44 +261,11 @@ impl Visitor {
         self.asker.validators = None;
         match asked {
             Ok(Asked::Answer(answer)) => {
-                let known_links = self.known_links(&due, answer.response.status());
-                let head = HeadTells::of(self, url, &answer.response);
-                let fetched = Fetched {
-                    due: &due,
-                    url,
-                    partition: self.partition,
-                    at_ms,
-                    ip: answer.peer,
-                    refused: watch.refused,
-                    host_was_well: self.asker.was_well,
-                    known_links,
-                };
-                // Others are asked meanwhile.
-                let reports = ask_programs(&self.shared, &fetched, &answer.response);
-                let reports = self.asker.seat.hand_over(reports).await;
-                let begun = Instant::now();
-                let processed = self.client.bench.borrow_mut().process(
-                    &self.shared,
-                    &fetched,
-                    answer.response,
-                    reports,
-                );
-                self.shared.metrics.note_pause(begun.elapsed());
-                if !matches!(processed.visit.outcome, Outcome::Retry(_)) {
-                    let metrics = &self.shared.metrics;
-                    metrics.add(&metrics.settled, 1);
-                }
-                if processed.visit.is_document() {
-                    self.shared.metrics.glimpse.offer(url.as_str());
-                    claim.spend();
-                } else {
-                    drop(claim);
-                }
-                let signals = self.signals(url);
-                self.compare_with_table((&due, url, rules), head, &processed)
-                    .await;
-                self.finish(due, processed, signals).await;
-                Next::Go
+                let refused = watch.refused;
+                drop(watch);
+                let page = (due, url, rules);
+                self.take_answer(page, claim, answer, (at_ms, refused))
+                    .await
             }
             Ok(Asked::Later) => self.put_back(due),
             Err(error) => {
@@ -306,6 +273,51 @@ impl Visitor {
                 self.fail(due, &error).await
             }
         }
+    }
+
+    /// The answer becomes a visit with its links and records, and is handed over.
+    async fn take_answer(
+        &mut self,
+        (due, url, rules): (Due, &CanonicalUrl, &Rules),
+        claim: Claim,
+        answer: Answer,
+        (at_ms, refused): (u64, Option<Reason>),
+    ) -> Next {
+        let known_links = self.known_links(&due, answer.response.status());
+        let head = HeadTells::of(self, url, &answer.response);
+        let fetched = Fetched {
+            due: &due,
+            url,
+            partition: self.partition,
+            at_ms,
+            ip: answer.peer,
+            refused,
+            host_was_well: self.asker.was_well,
+            known_links,
+        };
+        // Others are asked meanwhile.
+        let reports = ask_programs(&self.shared, &fetched, &answer.response);
+        let reports = self.asker.seat.hand_over(reports).await;
+        let begun = Instant::now();
+        let mut bench = self.client.bench.borrow_mut();
+        let processed = bench.process(&self.shared, &fetched, answer.response, reports);
+        drop(bench);
+        let metrics = &self.shared.metrics;
+        metrics.note_pause(begun.elapsed());
+        if !matches!(processed.visit.outcome, Outcome::Retry(_)) {
+            metrics.add(&metrics.settled, 1);
+        }
+        if processed.visit.is_document() {
+            metrics.glimpse.offer(url.as_str());
+            claim.spend();
+        } else {
+            drop(claim);
+        }
+        let signals = self.signals(url);
+        self.compare_with_table((&due, url, rules), head, &processed)
+            .await;
+        self.finish(due, processed, signals).await;
+        Next::Go
     }
 
     /// Where the links of the last check led; not wanted of a page that is not modified.

@@ -180,7 +180,8 @@ impl Worker {
         decoded
     }
 
-    /// A host that rests after each request is asked for one URL; others for as many as a turn may have.
+    /// A host that rests after each request is asked for one URL: to put back those that a turn did not come to would cost more
+    /// than another turn. Others are asked for as many as a turn may have.
     fn terms(&self, turn: &Turn) -> Terms {
         let rests = match turn.pulse.last_ms {
             0 => {
