@@ -299,9 +299,11 @@ impl Visitor {
         let reports = ask_programs(&self.shared, &fetched, &answer.response);
         let reports = self.asker.seat.hand_over(reports).await;
         let begun = Instant::now();
-        let mut bench = self.client.bench.borrow_mut();
-        let processed = bench.process(&self.shared, &fetched, answer.response, reports);
-        drop(bench);
+        let response = answer.response;
+        let processed = {
+            let mut bench = self.client.bench.borrow_mut();
+            bench.process(&self.shared, &fetched, response, reports)
+        };
         let metrics = &self.shared.metrics;
         metrics.note_pause(begun.elapsed());
         if !matches!(processed.visit.outcome, Outcome::Retry(_)) {

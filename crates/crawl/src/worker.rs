@@ -132,6 +132,8 @@ pub(crate) async fn live(plan: WorkerPlan) -> Vec<Partition> {
         worker.shared.fail(error.into());
     }
     answering.abort();
+    // Where something failed, turns may still be under way, and their partitions go now.
+    worker.end_turns_now().await;
     let mut partitions = worker.partitions.take();
     // One that was on its way here when the crawl ended.
     while let Ok(command) = ends.commands.try_recv() {
