@@ -19,6 +19,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// An attempt that takes longer than this has failed.
 const ATTEMPT: Duration = Duration::from_secs(120);
 
+/// One that takes longer than this is told of.
+const SLOW: Duration = Duration::from_secs(10);
+
 /// A store, opened. Cheap to clone.
 ///
 /// Every call waits until the store has answered, however long that takes: drop the future to give up. `trouble` says
@@ -118,7 +121,13 @@ impl Blobs {
         let path = Path::from(key);
         self.until_done(key, || {
             let payload = PutPayload::from_bytes(bytes.clone());
-            async { self.store.put(&path, payload).await.map(|_| ()) }
+            async {
+                self.store
+                    .put(&path, payload)
+                    .await
+                    .map(|_| ())
+                    .map_err(no_place)
+            }
         })
         .await
         .unwrap_or_default()
@@ -187,7 +196,16 @@ impl Blobs {
     {
         let mut pause = FIRST_PAUSE;
         loop {
-            let why = match tokio::time::timeout(ATTEMPT, attempt()).await {
+            let mut attempted = std::pin::pin!(tokio::time::timeout(ATTEMPT, attempt()));
+            let answered = tokio::select! {
+                answered = &mut attempted => answered,
+                () = tokio::time::sleep(SLOW) => {
+                    let why = format!("no answer for {} s", SLOW.as_secs());
+                    self.set_trouble(Some(format!("the store {}: {why}", self.place)));
+                    attempted.await
+                }
+            };
+            let why = match answered {
                 Ok(Ok(done)) => {
                     self.set_trouble(None);
                     return Some(done);
@@ -213,6 +231,17 @@ impl Blobs {
 
     fn set_trouble(&self, trouble: Option<String>) {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+}
+
+/// Where there is no place to write to, nothing was written: a bucket that is gone may come back.
+fn no_place(error: Error) -> Error {
+    match error {
+        Error::NotFound { path, .. } => Error::Generic {
+            store: "the place",
+            source: format!("{path} has no place to be written to").into(),
+        },
+        other => other,
     }
 }
 

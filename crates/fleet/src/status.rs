@@ -127,4 +127,6 @@ pub struct NodeView {
     /// Partitions that are assigned to it.
     pub holds: usize,
     pub reported: Option<Reported>,
+    /// How long ago it reported, in seconds, by this machine's clock and the server's. It reports each second.
+    pub silent_s: f64,
 }

@@ -114,7 +114,11 @@ async fn s3_is_a_store() {
             .is_empty()
     );
     assert_eq!(open("s3://crawls").list("of/today/warc/").await.len(), 3);
-    let missing = open("s3://nothing").check_writable().await;
+    // A bucket that is gone has taken nothing.
+    let gone = open("s3://nothing");
+    let put = tokio::time::timeout(Duration::from_secs(2), gone.put("a", "b".into())).await;
+    assert!(put.is_err() && gone.trouble().is_some());
+    let missing = gone.check_writable().await;
     assert!(
         matches!(missing, Err(FleetError::StoreNotWritable { .. })),
         "{missing:?}"

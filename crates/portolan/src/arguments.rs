@@ -363,6 +363,7 @@ pub(crate) struct CheckArguments {
     portolan urls crawl --format parquet --out urls.parquet\n\n\
     What does not fit in 64 MB of memory is sorted in temporary files, in the directory that TMPDIR names.")]
 pub(crate) struct UrlsArguments {
+    /// A crawl's directory, or a fleet's store (s3://BUCKET/PREFIX)
     pub(crate) dir: PathBuf,
     #[command(flatten)]
     pub(crate) wanted: WantedUrls,
@@ -428,7 +429,7 @@ pub(crate) struct LinksArguments {
 pub(crate) enum WarcCommand {
     /// Check records, digests, framing and index; exit code 1 if anything is wrong
     Verify {
-        /// WARC files, or directories that hold some
+        /// WARC files, directories that hold some, or a fleet's store (s3://BUCKET/PREFIX)
         #[arg(required = true)]
         paths: Vec<PathBuf>,
         #[arg(long)]
@@ -447,7 +448,7 @@ pub(crate) enum WarcCommand {
         portolan warc cat crawl --url https://example.org/          # with WARC and HTTP headers\n  \
         portolan warc cat crawl/archive/NAME.warc.gz --offset 1234")]
     Cat {
-        /// A crawl's directory, a directory of WARC files, or one file
+        /// A crawl's directory, a directory of WARC files, one file, or a fleet's store (s3://BUCKET/PREFIX)
         path: PathBuf,
         /// The response to this URL
         #[arg(long, value_name = "URL", required_unless_present = "offset")]

@@ -28,6 +28,9 @@ pub(crate) enum FleetCommand {
     Stop(NamedArguments),
     /// Take 'stop' back
     GoOn(NamedArguments),
+    /// Refused: new sessions are for one machine
+    #[command(hide = true)]
+    NewSession(NamedArguments),
     /// End the crawl: every node ships what it has, and ends
     End(NamedArguments),
     Report(FleetReportArguments),

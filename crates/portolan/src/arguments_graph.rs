@@ -21,7 +21,7 @@ pub(crate) enum GraphCommand {
 /// Where the graph comes from.
 #[derive(Args)]
 pub(crate) struct GraphInput {
-    /// A crawl's directory; nodes.tsv[.gz] and edges.tsv[.gz], or a directory with them; NAME.graph of WebGraph;
+    /// A crawl's directory or a fleet's store (s3://BUCKET/PREFIX); nodes.tsv[.gz] and edges.tsv[.gz], or a directory with them; NAME.graph of WebGraph;
     /// or synthetic:pages=N,links=N,sites=N,seed=N
     #[arg(value_name = "DIR|FILES", required = true, num_args = 1..=2)]
     pub(crate) input: Vec<PathBuf>,

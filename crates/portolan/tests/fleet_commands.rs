@@ -2,11 +2,14 @@
 
 mod harness;
 
-use harness::{Ran, Site, number, portolan, run, text};
+use harness::{Ran, Site, number, portolan, run, text, wait_until};
 use portolan_fleet::local::{LocalServers, nats_server};
 use portolan_fleet::{Commit, Fleet, Joining, ShipRecord, WarcChunk};
 use portolan_simweb::WebSpec;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -282,4 +285,143 @@ async fn ship(world: &World, files: &[PathBuf]) {
             .expect("it ships");
     }
     node.leave().await;
+}
+
+/// What a server says of itself before anything else, and the answer to the first ping.
+fn server_that_is(version: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let info = format!(
+                "INFO {{\"server_id\":\"S\",\"version\":\"{version}\",\"host\":\"127.0.0.1\",\"port\":{port},\"max_payload\":1048576,\"proto\":1,\"headers\":true}}\r\n"
+            );
+            stream.write_all(info.as_bytes()).expect("said");
+            let mut lines = BufReader::new(stream.try_clone().expect("the same")).lines();
+            while let Some(Ok(line)) = lines.next() {
+                if line.starts_with("PING") {
+                    let _ = stream.write_all(b"PONG\r\n");
+                }
+            }
+        }
+    });
+    port
+}
+
+#[test]
+fn servers_that_will_not_do_are_told_in_a_sentence() {
+    let dir = TempDir::new().expect("a directory");
+    let url = format!("nats://127.0.0.1:{}", server_that_is("2.9.10"));
+    let made = |url: &str| {
+        let mut portolan = portolan();
+        portolan.args([
+            "fleet",
+            "new",
+            "web",
+            "--nats",
+            url,
+            "http://a.test/",
+            "--blobs",
+        ]);
+        run(portolan.arg(dir.path().join("store")))
+    };
+    refused(&made(&url), "is 2.9.10: 2.10 or later is needed");
+    let mut node = portolan();
+    node.args(["node", "web", "--nats", &url, "--dir"]);
+    refused(
+        &run(node.arg(dir.path().join("node"))),
+        "2.10 or later is needed",
+    );
+    assert!(!dir.path().join("node").exists());
+    refused(&made("http://127.0.0.1"), "is no address of a NATS server");
+    if nats_server().is_none() {
+        return;
+    }
+    let port = TcpListener::bind("127.0.0.1:0")
+        .and_then(|free| free.local_addr())
+        .expect("a port")
+        .port();
+    let config = format!("listen: \"127.0.0.1:{port}\"\n");
+    let _server = LocalServers::start_with(&config, port).expect("a server");
+    let url = format!("nats://127.0.0.1:{port}");
+    let come = wait_until(Duration::from_secs(20), || {
+        !made(&url).err.contains("no NATS server")
+    });
+    assert!(come);
+    refused(&made(&url), "has no JetStream");
+}
+
+/// The store says whose it is, and by which version's format.
+#[test]
+fn a_store_of_another_fleet_or_format_is_refused() {
+    let Some(world) = World::new() else { return };
+    world.new_fleet("web");
+    let store = world.store();
+    refused(
+        &world.fleet("new", &["two", "--blobs", &store, "http://a.test/"]),
+        "belongs to the fleet 'web' already",
+    );
+    let definition = Path::new(&store).join("fleet.json");
+    let text = std::fs::read_to_string(&definition).expect("a definition");
+    std::fs::write(
+        &definition,
+        text.replacen("\"format\":1", "\"format\":99", 1),
+    )
+    .expect("written");
+    let mut urls = portolan();
+    refused(
+        &run(urls
+            .env("PORTOLAN_CACHE", world.dir.path())
+            .arg("urls")
+            .arg(&store)),
+        "whose format is 99",
+    );
+    refused(&world.fleet("new-session", &["web"]), "one session");
+    refused(
+        &world.fleet("config", &["web", "--max-pages", "5"]),
+        "without a limit",
+    );
+}
+
+/// Two processes with one name or one directory: the second is refused, and the first goes on.
+#[test]
+fn a_name_and_a_directory_are_of_one_node() {
+    let Some(world) = World::new() else { return };
+    let short = [
+        "web",
+        "--blobs",
+        &world.store(),
+        "--lease",
+        "3s",
+        "http://127.0.0.1:1/",
+    ];
+    let sizes = ["--link-disk", "1", "--log-disk", "1", "--partitions", "4"];
+    world
+        .fleet("new", &[&short[..], &sizes].concat())
+        .succeeded();
+    let node = |dir: &str, name: &str| {
+        let mut node = portolan();
+        node.args([
+            "node",
+            "web",
+            "--node",
+            name,
+            "--nats",
+            &world.servers.servers().urls[0],
+            "--dir",
+        ]);
+        node.arg(world.dir.path().join(dir));
+        node
+    };
+    let begun = Instant::now();
+    let first = harness::start(&mut node("one", "a"));
+    let alive = || world.status("web")["nodes"]["a"]["alive"] == true;
+    assert!(wait_until(Duration::from_secs(20), alive));
+    refused(&run(&mut node("two", "a")), "choose another name");
+    refused(&run(&mut node("one", "a")), "--dir");
+    assert!(alive());
+    harness::signal(first.id(), "INT");
+    harness::finish(first, begun).succeeded();
+    refused(&run(&mut node("one", "b")), "give --node a");
 }

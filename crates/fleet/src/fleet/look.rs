@@ -9,6 +9,7 @@ use crate::{Incarnation, names};
 use async_nats::jetstream::Context;
 use futures_util::TryStreamExt;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::SystemTime;
 
 impl Fleet {
     /// How the fleet is now. Nothing of it is kept up to date.
@@ -67,8 +68,10 @@ impl Fleet {
         assignment: &Assignment,
         control: &Control,
     ) -> Result<NodeView, FleetError> {
-        let json = self.main().get(&names::status_key(node)).await?.value;
-        let reported: Option<Reported> = json.and_then(|json| serde_json::from_slice(&json).ok());
+        let entry = self.main().get(&names::status_key(node)).await?;
+        let reported: Option<Reported> = entry
+            .value
+            .and_then(|json| serde_json::from_slice(&json).ok());
         let of = |share: &&crate::protocol::Share| {
             share
                 .holder
@@ -92,6 +95,7 @@ impl Fleet {
             draining: control.draining.contains(node),
             holds: assignment.shares.iter().filter(of).count(),
             reported,
+            silent_s: silent_s(entry.written_ms),
         })
     }
 
@@ -136,6 +140,13 @@ impl Fleet {
         }
         Ok((messages, bytes))
     }
+}
+
+/// Clocks that differ may say less than nothing.
+fn silent_s(written_ms: u64) -> f64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now_ms = now.map_or(0, |now| now.as_millis() as u64);
+    now_ms.saturating_sub(written_ms) as f64 / 1e3
 }
 
 async fn state(js: &Context, stream: &str) -> Result<(u64, u64), FleetError> {

@@ -45,9 +45,12 @@ impl Bus {
                 .tls_client_config(tls_config(files)?);
         }
         let named = servers.urls.join(", ");
-        let no_server = |why: String| FleetError::NoServer {
-            servers: named.clone(),
-            why,
+        let no_server = |mut why: String| {
+            if servers.tls.is_none() && why.contains("certificate") {
+                why.push_str("; give --ca, --cert and --key");
+            }
+            let servers = named.clone();
+            FleetError::NoServer { servers, why }
         };
         let client = options
             .connect(addresses)

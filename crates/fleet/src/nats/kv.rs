@@ -20,6 +20,8 @@ pub(crate) struct Entry {
     pub(crate) revision: u64,
     /// `None` if it was deleted, too.
     pub(crate) value: Option<Bytes>,
+    /// When it was written, in milliseconds of the server's time of day.
+    pub(crate) written_ms: u64,
 }
 
 /// What became of a compare-and-swap.
@@ -88,10 +90,13 @@ impl Kv {
             Ok(message) => Ok(Entry {
                 revision: message.sequence,
                 value: value(Some(&message.headers), message.payload),
+                written_ms: u64::try_from(message.time.unix_timestamp_nanos() / 1_000_000)
+                    .unwrap_or(0),
             }),
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(Entry {
                 revision: 0,
                 value: None,
+                written_ms: 0,
             }),
             Err(error) => Err(FleetError::Unavailable(error.to_string())),
         }

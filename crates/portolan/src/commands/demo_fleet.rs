@@ -102,8 +102,10 @@ pub(super) fn run(web: &Web, server: &Server, out: &Path, nodes: u8) -> Result<b
         sayln!("  missed: {url}");
     }
     sayln!(
-        "\nLook around:\n  portolan warc list {} | head\nThe real thing is told in docs/fleet.md.",
-        fetched.display()
+        "\nLook around:\n  portolan warc list {} | head\n  portolan urls {1}\n  portolan graph {1}\nThe real thing is told in \
+         docs/fleet.md.",
+        fetched.display(),
+        out.join("store").display()
     );
     Ok(sound && missed.is_empty())
 }

@@ -56,6 +56,11 @@ fn act(command: FleetCommand) -> Result<(), Failure> {
         FleetCommand::Fetch(arguments) => in_runtime(fetch(&arguments)),
         FleetCommand::Certs(arguments) => make_certificates(&arguments),
         FleetCommand::NatsConfig(arguments) => nats_config(&arguments),
+        FleetCommand::NewSession(fleet) => Err(Failure::usage(format!(
+            "a fleet crawls in one session; a new fleet in another place ('portolan fleet new {}-2 --blobs PLACE ...') crawls \
+             everything again",
+            fleet.name
+        ))),
         FleetCommand::Config(arguments) => in_runtime(fleet_config::run(&arguments)),
         // `run` has done these.
         FleetCommand::Report(_) | FleetCommand::Why(_) | FleetCommand::Urls(_) => Ok(()),

@@ -6,10 +6,11 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use portolan_content::Table;
 use portolan_crawl::fleet::Mirror;
-use portolan_fleet::{Fleet, Stored};
+use portolan_fleet::{Blobs, Fleet, Stored};
 use portolan_model::Canonicalizer;
 use serde::Deserialize;
 use tokio::runtime::Runtime;
@@ -22,6 +23,7 @@ use crate::output::noteln;
 const CACHE: &str = "PORTOLAN_CACHE";
 const CACHE_GB: &str = "PORTOLAN_CACHE_GB";
 const DEFAULT_GB: u64 = 20;
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// A directory that has it is a fleet's store.
 const DEFINITION: &str = "fleet.json";
 
@@ -60,6 +62,7 @@ impl FleetCrawl {
 
     fn open(runtime: Runtime, stored: Stored) -> Result<Self, Failure> {
         let (cache, max_bytes) = (cache()?, cache_bytes()?);
+        runtime.spawn(tell_trouble(stored.blobs().clone()));
         let mirror = Mirror::open(stored, &cache, max_bytes)?;
         Ok(Self {
             runtime,
@@ -129,6 +132,19 @@ impl FleetCrawl {
         })?;
         let names: Vec<String> = names.into_iter().collect();
         self.together(&names)
+    }
+}
+
+/// What is wrong with the store is tried again without end: whoever waits is told why.
+async fn tell_trouble(blobs: Blobs) {
+    let mut told = None;
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let trouble = blobs.trouble();
+        if let Some(why) = trouble.as_ref().filter(|_| told != trouble) {
+            noteln!("note: {why}; trying again");
+        }
+        told = trouble;
     }
 }
 

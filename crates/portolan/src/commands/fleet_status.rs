@@ -1,24 +1,30 @@
 //! `portolan fleet status`: how a fleet is, once or until it has ended.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use portolan_crawl::report::{bytes, counted, thousands};
+use portolan_crawl::report::{bytes, counted, duration, thousands};
 use portolan_fleet::{FleetStatus, NodeView, Wish};
 
 use super::fleet::open;
 use super::inspect;
+use super::status::draw;
 use crate::arguments_fleet_commands::FleetStatusArguments;
 use crate::failure::Failure;
+
+/// A node reports each second; one that has said nothing for this long is behind, and its rate counts for nothing.
+const SILENT_S: f64 = 5.0;
 
 /// Looking is work for the servers.
 const LEAST_PAUSE: Duration = Duration::from_millis(200);
 
 pub(super) async fn run(arguments: &FleetStatusArguments) -> Result<(), Failure> {
     let fleet = open(&arguments.fleet).await?;
+    let in_place = arguments.watch.is_some() && std::io::stdout().is_terminal() && !arguments.json;
+    let mut drawn_rows = 0;
     loop {
         let status = fleet.status().await?;
-        let mut out = inspect::lines();
+        let mut out = Vec::new();
         match arguments.json {
             true => inspect::write_json(
                 &mut out,
@@ -26,8 +32,13 @@ pub(super) async fn run(arguments: &FleetStatusArguments) -> Result<(), Failure>
             )?,
             false => write(&mut out, &status)?,
         }
-        out.flush()?;
-        drop(out);
+        if in_place {
+            drawn_rows = draw(&out, drawn_rows)?;
+        } else {
+            let mut lines = inspect::lines();
+            lines.write_all(&out)?;
+            lines.flush()?;
+        }
         let ended = matches!(status.wish, Wish::End | Wish::Complete);
         match arguments.watch {
             Some(every) if !ended => tokio::time::sleep(every.max(LEAST_PAUSE)).await,
@@ -86,7 +97,8 @@ fn write(out: &mut impl Write, status: &FleetStatus) -> Result<(), Failure> {
 }
 
 fn alive_nodes(status: &FleetStatus) -> impl Iterator<Item = &portolan_fleet::NodeStatus> {
-    let alive = status.nodes.values().filter(|node| node.alive);
+    let heard = |node: &&NodeView| node.alive && node.silent_s < SILENT_S;
+    let alive = status.nodes.values().filter(heard);
     alive
         .filter_map(|node| node.reported.as_ref())
         .map(|reported| &reported.status)
@@ -159,6 +171,9 @@ fn write_node(
         }
         if !status.trouble.is_empty() {
             write!(out, "; {}", status.trouble)?;
+        }
+        if node.alive && node.silent_s >= SILENT_S {
+            write!(out, "; it has said nothing for {}", duration(node.silent_s))?;
         }
     }
     writeln!(out)?;

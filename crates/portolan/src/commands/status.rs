@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
 
 /// Draws lines in place of the `above` rows that were drawn before; returns how many there are now. None is wider than the
 /// terminal, and there are fewer than it has rows.
-fn draw(text: &[u8], above: usize) -> Result<usize, Failure> {
+pub(super) fn draw(text: &[u8], above: usize) -> Result<usize, Failure> {
     let size = terminal_size::terminal_size();
     let (columns, rows) = size.map_or((80, 24), |(w, h)| (usize::from(w.0), usize::from(h.0)));
     let text = String::from_utf8_lossy(text);
@@ -119,7 +119,7 @@ impl Figures {
             figures.hosts += 1;
             if state.counts.due > 0 && state.pulse.is_some_and(|pulse| pulse.is_failing()) {
                 figures.hosts_failing += 1;
-                figures.urls_waiting += u64::from(state.counts.due.unsigned_abs());
+                figures.urls_waiting += state.counts.due.unsigned_abs();
             }
         }
         Ok(figures)
