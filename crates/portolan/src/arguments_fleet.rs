@@ -86,8 +86,8 @@ pub(crate) struct NodeArguments {
         hide_default_value = true
     )]
     pub(crate) role: Role,
-    /// Connections that a crawl-client begins with [default: as the fleet's settings say, or 32]; seed-servers tell it to
-    /// hurry up or to slow down
+    /// Connections at once [default: as the fleet's settings say]; a crawl-client begins with them (or 32), and seed-servers
+    /// tell it to hurry up or to slow down
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     pub(crate) connections: Option<usize>,
     /// Connections that it may be told to have at most [default: four times as many]

@@ -117,7 +117,11 @@ fn what_cannot_be_done_is_told_in_a_sentence() {
     refused(&new(&["two", "--blobs", &store]), "no SEED given");
     refused(
         &new(&["two", "--blobs", &store, "http://"]),
-        "the seed 'http://'",
+        "seed 'http://' (the command line)",
+    );
+    refused(
+        &new(&["two", "--blobs", &store, "http://127.0.0.1:1/"]),
+        "port 1 is that of tcpmux",
     );
     refused(
         &new(&["two", "--blobs", "/proc/no", "http://a.test/"]),
@@ -132,6 +136,19 @@ fn what_cannot_be_done_is_told_in_a_sentence() {
         "--lease",
     );
     let config = world.dir.path().join("web.toml");
+    std::fs::write(&config, "[limits]\nmax_pages = 7\n").expect("written");
+    let limited = config.display().to_string();
+    refused(
+        &new(&[
+            "two",
+            "--blobs",
+            &store,
+            "--config",
+            &limited,
+            "http://a.test/",
+        ]),
+        "--max-pages",
+    );
     std::fs::write(&config, "[partition]\nmethod = \"vector\"\n").expect("written");
     let config = config.display().to_string();
     refused(
@@ -394,7 +411,7 @@ fn a_name_and_a_directory_are_of_one_node() {
         &world.store(),
         "--lease",
         "3s",
-        "http://127.0.0.1:1/",
+        "http://127.0.0.1:9999/",
     ];
     let sizes = ["--link-disk", "1", "--log-disk", "1", "--partitions", "4"];
     world

@@ -39,7 +39,7 @@ mod warcs;
 
 pub use bench::{AdoptionCosts, bench_adoption};
 pub use mirror::Mirror;
-pub use new_settings::change_settings;
+pub use new_settings::{change_settings, check_for_nodes};
 pub use node::{
     NodeEvent, NodePlan, Quit, VECTOR_KEY, fit_for_fleet, parts_of_vector, quitting, run_node,
 };

@@ -10,9 +10,11 @@ use toml::{Table, Value};
 use super::agent::Agent;
 use crate::assembly;
 use crate::budget::StoppedBy;
+use crate::crawl::Seed;
 use crate::error::CrawlError;
 use crate::judging::Criteria;
 use crate::settings::Settings;
+use crate::start;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -69,8 +71,14 @@ pub fn change_settings(text: &str, changes: &[String]) -> Result<String, CrawlEr
     let new =
         Settings::with_overrides(&changed).map_err(|e| CrawlError::Input(e.in_file("--set")))?;
     new.check()?;
+    check_for_nodes(&new, &[])?;
     refuse_other_verdicts(&old, &new)?;
     toml::to_string(&new).map_err(internal)
+}
+
+/// Finds what every node would refuse to begin with, for whoever makes a fleet.
+pub fn check_for_nodes(settings: &Settings, seeds: &[Seed]) -> Result<(), CrawlError> {
+    start::check_for_nodes(settings, seeds)
 }
 
 /// As TOML, or as a text that was not put into quotes.

@@ -72,7 +72,7 @@ pub struct NodePlan {
     /// Its share of the work beside the others': 1 for a common machine.
     pub weight: f64,
     pub role: Role,
-    /// Of a crawl-client: connections that it begins with, where that is not what the fleet's settings say.
+    /// Connections at once, where they are not what the fleet's settings say; a crawl-client begins with them.
     pub connections: Option<usize>,
     /// And those that it may be told to have; four times as many, if it is not said.
     pub max_connections: Option<usize>,
@@ -314,7 +314,10 @@ async fn life(
         return Ok(None);
     }
     node.leave().await;
-    catalogue::close(fleet, &plan.node, &plan.dir).await?;
+    if let Err(error) = catalogue::close(fleet, &plan.node, &plan.dir).await {
+        // Who wants the index can merge it as well.
+        tracing::warn!(%error, "the index of all WARC files is not in the store");
+    }
     Ok(Some(report))
 }
 
@@ -392,6 +395,8 @@ fn node_settings(
     if plan.role == Role::CrawlClient {
         let (_, most) = connections_of(plan, &settings);
         settings.limits.connections = most as usize;
+    } else if let Some(connections) = plan.connections {
+        settings.limits.connections = connections;
     }
     Ok(settings)
 }

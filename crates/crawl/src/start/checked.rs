@@ -11,7 +11,7 @@ use portolan_net::{Connector, Mapping};
 use super::seeds::{check_ports, parse_seeds};
 use crate::access::Access;
 use crate::assembly;
-use crate::crawl::{Crawl, Plan};
+use crate::crawl::{Crawl, Plan, Seed};
 use crate::directory;
 use crate::division::Chosen;
 use crate::error::CrawlError;
@@ -19,6 +19,7 @@ use crate::machine::{self, Bounds};
 use crate::metrics::process_cpu_seconds;
 use crate::modules::Modules;
 use crate::scope::Scope;
+use crate::settings::Settings;
 
 /// A plan without mistakes, and the parts that were made to find out.
 pub(crate) struct Checked {
@@ -105,4 +106,14 @@ impl Checked {
             plan,
         })
     }
+}
+
+/// Finds what every node of a fleet would refuse. What only the machine of a node can tell (its programs, its files) is not looked at.
+pub(crate) fn check_for_nodes(settings: &Settings, seeds: &[Seed]) -> Result<(), CrawlError> {
+    let seeds = parse_seeds(&Canonicalizer::new(&settings.urls), seeds)?;
+    assembly::scope(settings, &seeds)?;
+    check_ports(settings, &seeds)?;
+    assembly::proxies(settings)?;
+    RecordBuilder::new(&assembly::archive(settings), 0)?;
+    Ok(())
 }

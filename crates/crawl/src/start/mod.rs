@@ -8,5 +8,5 @@ mod seeds;
 mod threads;
 
 pub(crate) use books::{Books, is_address};
-pub(crate) use checked::Checked;
+pub(crate) use checked::{Checked, check_for_nodes};
 pub(crate) use seeds::{check_ports, parse_seeds};

@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use portolan_crawl::Settings;
-use portolan_crawl::fleet::{VECTOR_KEY, fit_for_fleet, parts_of_vector};
+use portolan_crawl::fleet::{VECTOR_KEY, check_for_nodes, fit_for_fleet, parts_of_vector};
 use portolan_crawl::report::bytes;
 use portolan_crawl::settings::PartitionMethod;
+use portolan_crawl::{Seed, Settings};
 use portolan_fleet::{Fleet, FleetError, NewFleet, ServerConfig, Wish, certs};
-use portolan_model::Canonicalizer;
 
 use super::crawl::{read_seeds, read_settings};
 use super::{fleet_config, fleet_report, fleet_status, fleet_trace, fleet_traffic};
@@ -99,6 +98,7 @@ async fn new(arguments: &NewArguments) -> Result<(), Failure> {
     settings.check().map_err(Failure::usage)?;
     fit_for_fleet(&settings)?;
     let (partitions, vector) = division(arguments, &settings)?;
+    refuse_limits_of_one_machine(&settings)?;
     let seeds = seeds(arguments, &settings)?;
     let lease_ms = u64::try_from(arguments.lease.as_millis()).unwrap_or(u64::MAX);
     if !(3_000..=600_000).contains(&lease_ms) {
@@ -151,6 +151,22 @@ fn division(
     Ok((arguments.partitions, None))
 }
 
+/// Each node would count for itself.
+fn refuse_limits_of_one_machine(settings: &Settings) -> Result<(), Failure> {
+    let limits = &settings.limits;
+    if limits.max_pages > 0 {
+        return Err(Failure::usage(
+            "limits.max_pages: a fleet's limit of documents is for all nodes together; give --max-pages instead",
+        ));
+    }
+    if limits.time_limit_s > 0.0 {
+        return Err(Failure::usage(
+            "limits.time_limit_s: a fleet has no limit of time; 'portolan fleet end' ends it",
+        ));
+    }
+    Ok(())
+}
+
 /// All machines name the store alike: a relative directory would be another one on each.
 fn place(blobs: &str) -> Result<String, Failure> {
     if blobs.contains("://") || blobs.is_empty() {
@@ -162,21 +178,21 @@ fn place(blobs: &str) -> Result<String, Failure> {
 }
 
 fn seeds(arguments: &NewArguments, settings: &Settings) -> Result<Vec<String>, Failure> {
-    let canonicalizer = Canonicalizer::new(&settings.urls);
-    let mut seeds = arguments.seeds.clone();
+    let typed = |text: &String| Seed {
+        text: text.clone(),
+        place: "the command line".to_owned(),
+    };
+    let mut seeds: Vec<Seed> = arguments.seeds.iter().map(typed).collect();
     if let Some(file) = &arguments.seeds_file {
-        seeds.extend(read_seeds(file)?.into_iter().map(|seed| seed.text));
+        seeds.extend(read_seeds(file)?);
     }
     if seeds.is_empty() {
         return Err(Failure::usage(
             "no SEED given; name at least one URL to start from",
         ));
     }
-    for seed in &seeds {
-        let parsed = canonicalizer.parse_seed(seed);
-        parsed.map_err(|error| Failure::usage(format!("the seed '{seed}': {error}")))?;
-    }
-    Ok(seeds)
+    check_for_nodes(settings, &seeds)?;
+    Ok(seeds.into_iter().map(|seed| seed.text).collect())
 }
 
 async fn drain(arguments: &DrainArguments) -> Result<(), Failure> {
