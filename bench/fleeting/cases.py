@@ -184,7 +184,7 @@ def store(options, folder, random):
         expect(any("is not shipped" in one and "store" in one for one in said), f"{words}; what was said: {said}")
         # What was under way, and what waited for the archivist, is archived, too.
         expect(stood and max(grown) < (bound_mb + 8) << 20, words)
-        expect(min(grown) > bound_mb << 19, f"{words}; the bound was not met: a larger Web is needed")
+        expect(max(grown) > bound_mb << 19, f"{words}; the bound was not met: a larger Web is needed")
         return words
 
 
