@@ -32,6 +32,11 @@ def facts(options, directory):
     """What a registry says of each URL."""
     code, printed, error = ask(options, "urls", directory, "--json")
     expect(code == 0, f"portolan urls {directory}: {error}")
+    return read(printed)
+
+
+def read(printed):
+    """The same from the rows that were printed."""
     rows = map(json.loads, printed.splitlines())
     known = {}
     for row in rows:
@@ -43,21 +48,24 @@ def facts(options, directory):
 
 
 def same(options, world, web):
-    """Fails unless the nodes that are left know together what one machine knows; how many URLs that is."""
+    """Fails unless the nodes that are left know together what one machine knows, and the store, too; how many URLs that is."""
     expected, found, twice = reference(options, web), {}, []
     for node in world.nodes:
         for url, known in facts(options, node.dir / "crawl").items():
             twice += [url] if url in found else []
             found[url] = known
     expect(not twice, f"{len(twice)} URLs are known to two nodes, {twice[:1]} first")
+    compare(expected, found, "the nodes")
+    compare(expected, read(world.ask("fleet", "urls", NAME, "--json")), "the store")
+    return len(found)
+
+
+def compare(expected, found, whose):
     lost, more = sorted(expected.keys() - found.keys()), sorted(found.keys() - expected.keys())
     other = sorted(url for url in expected.keys() & found.keys() if expected[url] != found[url])
     first = [(url, expected[url], found[url]) for url in other[:2]]
-    expect(
-        not (lost or more or other),
-        f"of {len(expected)} URLs {len(lost)} are unknown {lost[:2]}, {len(more)} are too many {more[:2]}, {len(other)} differ {first}",
-    )
-    return len(found)
+    words = f"of {len(expected)} URLs {len(lost)} are unknown to {whose} {lost[:2]}, {len(more)} are too many {more[:2]}, {len(other)} differ {first}"
+    expect(not (lost or more or other), words)
 
 
 def archive(options, world):

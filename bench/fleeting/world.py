@@ -155,7 +155,7 @@ class World:
     def ask(self, *arguments):
         """Runs a command of the fleet; what it printed."""
         command = [self.options.program, *map(str, arguments), "--nats", self.servers.urls, "--insecure"]
-        environment = {**os.environ, **self.store.environment}
+        environment = {**os.environ, **self.store.environment, "PORTOLAN_CACHE": str(self.folder / "cache")}
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=environment)
         expect(done.returncode == 0, f"portolan {' '.join(map(str, arguments[:3]))}: {last_line(done.stderr)}")
         return done.stdout
