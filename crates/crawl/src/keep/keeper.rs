@@ -36,8 +36,8 @@ const URLS_TOGETHER: usize = 500;
 /// Where URLs had to be left out of the schedule, the registry is read again after this share of its pages was fetched.
 const READ_AGAIN_AFTER: f64 = 0.5;
 
-/// A registry that was just read is not read again before this long.
-const READ_AGAIN_AT_MOST: Duration = Duration::from_secs(600);
+/// A registry that was read is not read again before this many times as long: no more than a twentieth of the time goes into it.
+const READ_AGAIN_AT_MOST: u32 = 20;
 
 pub(crate) struct Keeper {
     registry: PathBuf,
@@ -64,32 +64,35 @@ impl Keeper {
         let shared = hand.shared;
         while !shared.budget.is_stopping() {
             let ticks = Ticks::from_now(shared.now_ms(), shared.settings.freshness.tick_ms);
+            let begun = Instant::now();
             let Some(schedule) = self.read(shared, ticks)? else {
                 return Ok(());
             };
+            let not_before = Instant::now() + begun.elapsed() * READ_AGAIN_AT_MOST;
             tracing::info!(
                 pages = schedule.len(),
                 new = schedule.new_waiting(),
                 "pages are kept fresh"
             );
-            self.keep(hand, judge, (schedule, ticks));
+            self.keep(hand, judge, (schedule, ticks), not_before);
         }
         Ok(())
     }
 
-    /// Makes pages due until the crawl is to stop, or the registry has to be read again.
+    /// Makes pages due until the crawl is to stop, or the registry has to be read again, which it may `not_before` a time.
     fn keep(
         &mut self,
         hand: &Hand<'_>,
         judge: &mut Judge<'_>,
         (mut schedule, ticks): (Schedule, Ticks),
+        not_before: Instant,
     ) {
         let shared = hand.shared;
         for note in std::mem::take(&mut self.meanwhile) {
             heed(shared, &mut schedule, ticks, note);
         }
         let rate = shared.settings.freshness.fetches_per_s;
-        let (begun, mut last) = (Instant::now(), Instant::now());
+        let mut last = Instant::now();
         let (mut credit, mut picked) = (1.0, 0_u64);
         while !shared.budget.is_stopping() {
             while let Ok(note) = self.inbox.try_recv() {
@@ -111,8 +114,8 @@ impl Keeper {
             if due == 0 && self.spool.has_read() && schedule.urgent() == 0 {
                 self.spool.forget();
             }
-            let is_used_up = picked as f64 >= READ_AGAIN_AFTER * schedule.len() as f64
-                && begun.elapsed() >= READ_AGAIN_AT_MOST;
+            let is_used_up =
+                picked as f64 >= READ_AGAIN_AFTER * schedule.len() as f64 && now >= not_before;
             if schedule.left_some && is_used_up || ticks.are_running_out(shared.now_ms()) {
                 return;
             }
