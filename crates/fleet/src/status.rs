@@ -40,7 +40,7 @@ pub struct NodeStatus {
     pub grants: u64,
     pub returns: u64,
     pub expired: u64,
-    /// Bytes of both as they went over the wire, packed.
+    /// Bytes of both: packed, as they went over the wire, but for the returns that a seed-server counts, which are unpacked.
     pub grant_bytes: u64,
     pub return_bytes: u64,
     /// Messages and bytes of links to other partitions, packed, as they went over the wire; and bytes of their URLs before packing.

@@ -61,7 +61,7 @@ pub(super) async fn run(arguments: &TrafficArguments) -> Result<(), Failure> {
     );
     if sum(|row| row.grant_bytes) > 0 {
         sayln!(
-            "grants:    {} on the wire; returns: {}",
+            "grants:    {} on the wire; returns: {} before packing",
             bytes(sum(|row| row.grant_bytes)),
             bytes(sum(|row| row.return_bytes)),
         );
