@@ -32,6 +32,10 @@ pub struct Control {
 }
 
 /// What the coordinator hears.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an event lives as long as the call that hears it"
+)]
 #[derive(Clone, Debug)]
 pub enum Event {
     Assignment {

@@ -74,6 +74,7 @@ pub enum Outcome {
 }
 
 /// What nodes follow, in the order in which it happened.
+#[expect(clippy::large_enum_variant, reason = "there are few of them at a time")]
 #[derive(Clone, Debug)]
 pub enum News {
     Key {
