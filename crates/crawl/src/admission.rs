@@ -36,8 +36,17 @@ pub(crate) struct Admission {
     /// The host of the last link: links of a page are mostly of one host.
     last_host: (String, HostId),
     distinct: HashSet<u64, NoHash>,
+    puts_off: PutsOff,
+}
+
+/// Which of the links that are found wait, although they are to be fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PutsOff {
+    Nothing,
     /// Pages are kept fresh: new ones wait for their share of the rate.
-    puts_off: bool,
+    NewPages,
+    /// A server grants what is fetched.
+    Everything,
 }
 
 /// How many steps in a row may lead to a URL before it is excluded.
@@ -109,12 +118,12 @@ impl Admission {
                 sitemaps: settings.robots.max_sitemap_depth,
             },
             distinct: HashSet::default(),
-            puts_off: false,
+            puts_off: PutsOff::Nothing,
         }
     }
 
-    /// The same, for a crawl that keeps pages fresh.
-    pub(crate) fn putting_off(self, puts_off: bool) -> Self {
+    /// The same, for a crawl in which links wait.
+    pub(crate) fn putting_off(self, puts_off: PutsOff) -> Self {
         Self { puts_off, ..self }
     }
 
@@ -278,9 +287,11 @@ impl Admission {
     }
 
     fn put_off<'u>(&self, mut admitted: Admitted<'u>) -> Admitted<'u> {
-        if self.puts_off {
-            let link = &mut admitted.link;
-            link.verdict = keep::put_off(link.kind, link.verdict);
+        let link = &mut admitted.link;
+        match self.puts_off {
+            PutsOff::Nothing => {}
+            PutsOff::NewPages => link.verdict = keep::put_off(link.kind, link.verdict),
+            PutsOff::Everything => link.verdict = keep::leave_to_server(link.kind, link.verdict),
         }
         admitted
     }

@@ -21,6 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::answered::VisitRecords;
 use crate::error::CrawlError;
+use crate::granted::Committed;
 use crate::haul::Haul;
 use crate::metrics::Stage;
 use crate::outside::{Step, Steps};
@@ -59,6 +60,8 @@ pub(crate) struct Archivist {
     pub(crate) inbox: mpsc::Receiver<Finished>,
     /// In a fleet: what the node's agent wants of the journal.
     pub(crate) told: Option<mpsc::Receiver<ToArchivist>>,
+    /// What the commit has for the server that grants what is fetched.
+    pub(crate) granted: Vec<Committed>,
     /// The last thing it did was something that the agent wanted.
     pub(crate) has_obeyed: bool,
     /// The last batch was as large as may be, so that most of what comes next has waited already.
@@ -122,6 +125,9 @@ impl Archivist {
                 .metrics
                 .timed(Stage::Commit, || self.commit(&mut batch))?;
             self.deliver(deliveries).await;
+            if let Some(granted) = &shared.granted {
+                granted.tell_all(std::mem::take(&mut self.granted)).await;
+            }
         }
         Ok(())
     }
@@ -249,7 +255,15 @@ impl Archivist {
         let finished = entries.len() as u64;
         self.shared.division.note_commit(&entries);
         self.before(Step::Journal)?;
+        let granted = match &self.shared.granted {
+            Some(_) => entries
+                .iter()
+                .filter_map(|(_, entry)| Committed::of(entry))
+                .collect(),
+            None => Vec::new(),
+        };
         let deliveries = self.journal.commit(entries)?;
+        self.granted = granted;
         self.before(Step::Payloads)?;
         self.recorder.seen.maintain()?;
         self.before(Step::Delivery)?;

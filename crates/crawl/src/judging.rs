@@ -23,6 +23,7 @@ use crate::admission::Admission;
 use crate::commit::Finished;
 use crate::crawl::REGISTRY_DIR;
 use crate::error::CrawlError;
+use crate::granted::Asking;
 use crate::keep::{Keeper, release_waiting};
 use crate::page::Workbench;
 use crate::retry::Retry;
@@ -123,6 +124,8 @@ pub(crate) enum Keeping {
     Nothing,
     /// They are kept fresh until the crawl is stopped.
     Fresh(Keeper),
+    /// A server grants what is fetched.
+    Granted(Asking),
     /// A run before kept them fresh, and new ones waited for their share: those of the crawl in this directory are due.
     Release(PathBuf),
 }
@@ -153,6 +156,9 @@ pub(crate) fn run(
         if let Some(beginning) = beginning {
             beginning.run(&hand, &mut judge)?;
         }
+        if let Keeping::Granted(asking) = &keeping {
+            asking.prepare(&hand)?;
+        }
         if !shared.budget.is_stopping() {
             shared.judging.store(false, Ordering::SeqCst);
         }
@@ -161,6 +167,7 @@ pub(crate) fn run(
         }
         match keeping {
             Keeping::Fresh(keeper) => keeper.run(&hand, &mut judge),
+            Keeping::Granted(asking) => asking.run(&hand, &mut judge),
             Keeping::Release(dir) => release_waiting(&hand, &dir, &mut judge),
             Keeping::Nothing => Ok(()),
         }
@@ -196,7 +203,7 @@ impl<'s> Hand<'s> {
         }));
     }
 
-    fn verdicts(&self, partition: PartitionId, links: LinkBatch) {
+    pub(crate) fn verdicts(&self, partition: PartitionId, links: LinkBatch) {
         if !links.is_empty() {
             self.over(partition, Entry::Judged { links });
         }

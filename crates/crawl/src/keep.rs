@@ -44,6 +44,16 @@ pub(crate) fn weight_of(settings: &FreshnessSettings, order: Order, class: u8) -
     }
 }
 
+/// Where a server grants what is fetched, everything that was found waits for it, but for sitemaps: others are found by them.
+pub(crate) fn leave_to_server(kind: LinkKind, verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Crawl { .. } if kind != LinkKind::Sitemap => {
+            Verdict::Exclude(Reason::WaitsForItsShare)
+        }
+        verdict => verdict,
+    }
+}
+
 /// While pages are kept fresh, a new one waits for its share of the rate. Sitemaps and seeds do not: others are found by them.
 pub(crate) fn put_off(kind: LinkKind, verdict: Verdict) -> Verdict {
     let is_source = kind == LinkKind::Sitemap || kind.is_seed() || kind == LinkKind::SeedRedirect;

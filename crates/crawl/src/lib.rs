@@ -55,6 +55,7 @@ pub mod fleet;
 mod fresh;
 mod gate;
 mod generations;
+mod granted;
 mod hand;
 mod hand_over;
 mod haul;

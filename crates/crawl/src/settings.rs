@@ -58,6 +58,7 @@ pub struct Settings {
     pub archive: ArchiveSettings,
     pub frontier: FrontierSettings,
     pub freshness: FreshnessSettings,
+    pub frontier_server: FrontierServerSettings,
     pub partition: PartitionSettings,
     pub registry: RegistrySettings,
     pub fleet: FleetSettings,
@@ -74,6 +75,28 @@ pub struct FleetSettings {
     pub checkpoint_s: u64,
     pub checkpoint_entries: u64,
     pub checkpoint_mb_per_s: u64,
+}
+
+/// Where the work comes from, if not from the crawl's own frontier; see `docs/urlfrontier.md`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FrontierServerSettings {
+    pub url: String,
+    pub crawl: String,
+    pub ca_file: PathBuf,
+    pub token_file: PathBuf,
+    pub insecure: bool,
+    pub lease_s: u32,
+    pub hosts: u32,
+    pub urls_per_host: u32,
+    pub refetch_after_s: u64,
+}
+
+impl FrontierServerSettings {
+    /// Does the crawl take its work from a server?
+    pub fn is_used(&self) -> bool {
+        !self.url.is_empty()
+    }
 }
 
 /// Which files `file` URLs may name.

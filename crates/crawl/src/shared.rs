@@ -12,7 +12,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::access::Access;
-use crate::admission::Admission;
+use crate::admission::{Admission, PutsOff};
 use crate::answered::VisitRecords;
 use crate::assembly;
 use crate::budget::{Budget, StoppedBy};
@@ -22,6 +22,7 @@ use crate::early::EARLY_PLACES;
 use crate::error::CrawlError;
 use crate::fleet::{Booth, Membership};
 use crate::gate::Gate;
+use crate::granted::Granted;
 use crate::haul::Haul;
 use crate::keep::NoteBox;
 use crate::metrics::Metrics;
@@ -92,6 +93,8 @@ pub(crate) struct Shared {
     pub(crate) run_ms: u64,
     /// Where the keeper hears what becomes of URLs, if pages are kept fresh.
     pub(crate) keeper: Option<NoteBox>,
+    /// The server that grants what is fetched, if it is not the crawl itself.
+    pub(crate) granted: Option<Arc<Granted>>,
     pub(crate) failure: Mutex<Option<CrawlError>>,
     /// `None` on a single machine.
     pub(crate) membership: Option<Arc<Membership>>,
@@ -155,6 +158,7 @@ impl Shared {
             judged_before: (0, 0),
             run_ms: 0,
             keeper: None,
+            granted: None,
             failure: Mutex::new(None),
             membership: None,
             settings,
@@ -196,7 +200,11 @@ impl Shared {
             Arc::clone(&self.ranker),
             self.ids,
         )
-        .putting_off(self.keeper.is_some())
+        .putting_off(match (&self.granted, &self.keeper) {
+            (Some(_), _) => PutsOff::Everything,
+            (None, Some(_)) => PutsOff::NewPages,
+            (None, None) => PutsOff::Nothing,
+        })
     }
 
     /// May the Web be asked now? On a single machine always; a node needs its lease, and somewhere to put what comes.

@@ -66,6 +66,9 @@ impl Watcher {
     /// Watches the crawl to its end, and closes the books.
     pub(crate) async fn live(self) -> Result<Report, CrawlError> {
         self.watch().await;
+        if let Some(granted) = &self.shared.granted {
+            granted.note_ending();
+        }
         self.shared.closing.notify_one();
         let Some(books) = self.archivist.join().await else {
             return Err(CrawlError::Internal("the archivist died".to_owned()));
@@ -76,6 +79,9 @@ impl Watcher {
                 Some(owned) => partitions.extend(owned),
                 None => return Err(CrawlError::Internal("a worker died".to_owned())),
             }
+        }
+        if let Some(granted) = &self.shared.granted {
+            granted.finish().await;
         }
         self.shared.modules.end();
         if let Some(failure) = self.shared.take_failure() {

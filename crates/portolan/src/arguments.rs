@@ -43,6 +43,7 @@ pub(crate) enum Command {
         mut_arg("divide", |arg| arg.hide(true)),
         mut_arg("keep_fresh", |arg| arg.hide(true)),
         mut_arg("order", |arg| arg.hide(true)),
+        mut_arg("frontier_server", |arg| arg.hide(true)),
         mut_arg("rate", |arg| arg.hide(true)),
         mut_arg("per_day", |arg| arg.hide(true)),
         mut_arg("connections", |arg| arg.hide(true)),
@@ -92,7 +93,8 @@ pub(crate) enum Command {
     portolan crawl ftp://ftp.example.org/pub/ --scope prefix\n  \
     portolan crawl http://h0.sim.test/ --scope any --delay 0s --resolve '*.sim.test=127.0.0.1:8080'\n  \
     portolan crawl --out docs                 # docs holds a crawl: go on with it\n  \
-    portolan crawl --out docs --retry-failed timeout,http-5xx\n\n\
+    portolan crawl --out docs --retry-failed timeout,http-5xx\n  \
+    portolan crawl --frontier-server http://127.0.0.1:7071 --scope any --out part   # fetch what a server grants\n\n\
   Crawl the same pages again, and see what has changed:\n\n\
     portolan crawl --out docs --new-session\n\
     portolan crawl --out docs --new-session --divide graph --order pagerank\n\
@@ -189,6 +191,10 @@ pub(crate) struct CrawlArguments {
     /// and may miss most of the Web; 'cross-over' fetches pages SEVERAL TIMES, at the cost of their servers [default: exchange]
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) mode: Option<ModeArgument>,
+    /// Take the work from this URLFrontier server, as in http://127.0.0.1:7071: it says which URLs are fetched, and is told what they link to
+    /// within the scope ([frontier_server] in the settings; 'portolan serve-frontier' is such a server)
+    #[arg(long, value_name = "URL", conflicts_with_all = ["keep_fresh", "new_session"])]
+    pub(crate) frontier_server: Option<String>,
     /// Requests under way at once, over all hosts [default: by the machine, at most 1024]
     #[arg(long, value_name = "N", value_parser = at_least_one(), allow_negative_numbers = true)]
     pub(crate) connections: Option<usize>,

@@ -10,7 +10,8 @@ use clap::builder::RangedU64ValueParser;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     portolan serve-frontier --dir frontier\n  \
-    portolan serve-frontier --dir frontier --listen 0.0.0.0:7071 --tls-cert server.pem --tls-key server.key --token-file token\n\n\
+    portolan serve-frontier --dir frontier --listen 0.0.0.0:7071 --tls-cert server.pem --tls-key server.key --token-file token\n  \
+    portolan crawl --frontier-server http://127.0.0.1:7071 --out crawl      a crawl that takes its work from it\n\n\
     StormCrawler, scrapy and every other client of crawler-commons' URLFrontier can use it; docs/urlfrontier.md says how.\n\
     URLs that it acknowledged, delays, blocks, limits, leases and whether it is active are still there after any stop.\n\n\
     Ctrl-C: end the calls that are under way within seconds, and stop. Exit code: 0 in order, 1 if it failed, 2 for bad input.")]

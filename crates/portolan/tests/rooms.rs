@@ -26,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "graph",
             "freshness",
             "fleet",
+            "urlfrontier",
         ],
     ),
     ("simulate", &["model", "net", "registry", "crawl", "simweb"]),

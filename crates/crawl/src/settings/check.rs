@@ -31,6 +31,7 @@ impl Settings {
         self.check_modules()?;
         self.check_dsets()?;
         self.check_freshness()?;
+        self.check_frontier_server()?;
         if !self.frontier.order.is_for_crawls() {
             return wrong(
                 "frontier.order",
@@ -175,6 +176,25 @@ impl Settings {
         }
         if !(1..=1 << 20).contains(&freshness.memory_mb) {
             return wrong("freshness.memory_mb", "must be from 1 to 1048576");
+        }
+        Ok(())
+    }
+
+    fn check_frontier_server(&self) -> Result<(), SettingsError> {
+        let server = &self.frontier_server;
+        for (setting, value, range) in [
+            ("frontier_server.lease_s", server.lease_s, 10..=86_400),
+            ("frontier_server.hosts", server.hosts, 1..=100_000),
+            (
+                "frontier_server.urls_per_host",
+                server.urls_per_host,
+                1..=1_000,
+            ),
+        ] {
+            if !range.contains(&value) {
+                let (from, to) = (range.start(), range.end());
+                return wrong(setting, &format!("must be from {from} to {to}"));
+            }
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use portolan_registry::{
 use super::Checked;
 use crate::assembly;
 use crate::check::surt;
-use crate::crawl::{ARCHIVE_DIR, REGISTRY_DIR, SEEN_DIR};
+use crate::crawl::{ARCHIVE_DIR, Plan, REGISTRY_DIR, SEEN_DIR};
 use crate::directory;
 use crate::division::Division;
 use crate::error::CrawlError;
@@ -27,6 +27,7 @@ use crate::politeness::Politeness;
 use crate::recovery::Recovered;
 use crate::redivide::Divided;
 use crate::retry::Retry;
+use crate::scope::ScopeKind;
 use crate::secret;
 use crate::session::{self, Asked, Beginning};
 
@@ -129,6 +130,9 @@ impl Checked {
             false => None,
         };
         let keep_fresh = self.plan.keep_fresh;
+        if self.plan.settings.frontier_server.is_used() {
+            refuse_beside_server(&self.plan, !self.seeds.is_empty())?;
+        }
         if keep_fresh {
             refuse_nothing_known(&dir, &registry.partitions)?;
         }
@@ -289,6 +293,30 @@ impl Checked {
         }
         Ok((pauses, gate))
     }
+}
+
+/// What a server grants is its own affair: what makes known URLs due here does not go with it.
+fn refuse_beside_server(plan: &Plan, has_seeds: bool) -> Result<(), CrawlError> {
+    let has_scope = plan.settings.scope.scope == ScopeKind::Any || has_seeds;
+    if !has_scope {
+        return Err(CrawlError::Input(
+            "frontier_server.url: without a seed nothing is in scope, so nothing that the server grants would be fetched; give a SEED, or --scope any"
+                .to_owned(),
+        ));
+    }
+    let other = match plan {
+        Plan {
+            keep_fresh: true, ..
+        } => "keep-fresh",
+        Plan {
+            new_session: true, ..
+        } => "a new session",
+        Plan { part: Some(_), .. } => "a fleet",
+        _ => return Ok(()),
+    };
+    Err(CrawlError::Input(format!(
+        "frontier_server.url: where a server grants what is fetched, there is no {other}; set it to \"\" or leave that out"
+    )))
 }
 
 /// Where no page was fetched there is none to keep fresh.

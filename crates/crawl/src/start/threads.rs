@@ -20,6 +20,7 @@ use crate::commit::{self, Archivist, FINISHED_QUEUE, Finished, Recorder};
 use crate::crawl::Crawl;
 use crate::early::EARLY_PLACES;
 use crate::error::CrawlError;
+use crate::granted::{Asking, Granted};
 use crate::hand::{Hand, Place};
 use crate::judging::{self, Judging, Keeping};
 use crate::keep::{Keeper, NoteBox};
@@ -101,6 +102,13 @@ impl Books {
             }
             false => (None, None),
         };
+        let (granted, returning) = match checked.plan.settings.frontier_server.is_used() {
+            true => {
+                let (granted, returning) = Granted::begin(&checked.plan.settings.frontier_server)?;
+                (Some(granted), Some(returning))
+            }
+            false => (None, None),
+        };
         let (neighbours, questions) = Neighbours::of(workers);
         let (routes, ends) = Routes::deal(self.partitions.iter().map(Partition::id), workers);
         let shared = Arc::new(Shared {
@@ -135,11 +143,14 @@ impl Books {
             closing: Notify::new(),
             outstanding: AtomicU64::new(0),
             folded: AtomicU64::new(0),
-            judging: AtomicBool::new(self.judging.is_some() || self.beginning.is_some()),
+            judging: AtomicBool::new(
+                self.judging.is_some() || self.beginning.is_some() || granted.is_some(),
+            ),
             session: self.session.0,
             session_begun_ms: self.session.1,
             judged_before,
             keeper: note_box,
+            granted,
             failure: Mutex::new(None),
             membership: part.as_ref().map(|p| Arc::clone(&p.membership)),
         });
@@ -154,17 +165,28 @@ impl Books {
         shared.modules.begin()?;
         let canonicalizer = checked.canonicalizer;
         // A node plants the seeds of a partition when it is the first to have it.
-        if part.is_none() {
+        if part.is_none() && shared.granted.is_none() {
             plant(
                 &shared,
                 shared.admission(canonicalizer.clone()),
                 &self.new_seeds,
             )?;
         }
-        let keeping = match inbox_of_notes {
-            Some(inbox) => Keeping::Fresh(Keeper::new(&self.dir, inbox)),
-            None if self.some_wait => Keeping::Release(self.dir.clone()),
-            None => Keeping::Nothing,
+        let asking = shared.granted.as_ref().map(|granted| {
+            Asking::new(
+                Arc::clone(granted),
+                shared.settings.frontier_server.clone(),
+                canonicalizer.clone(),
+                &self.dir,
+                self.new_seeds,
+                checked.resumed,
+            )
+        });
+        let keeping = match (inbox_of_notes, asking) {
+            (_, Some(asking)) => Keeping::Granted(asking),
+            (Some(inbox), None) => Keeping::Fresh(Keeper::new(&self.dir, inbox)),
+            (None, None) if self.some_wait => Keeping::Release(self.dir.clone()),
+            (None, None) => Keeping::Nothing,
         };
         let judges = self.judging.is_some()
             || self.beginning.is_some()
@@ -203,6 +225,7 @@ impl Books {
             steps: outside.steps.clone(),
             inbox,
             told: part.and_then(|part| part.membership.take_told()),
+            granted: Vec::new(),
             has_obeyed: false,
             left_some: false,
         };
@@ -220,6 +243,13 @@ impl Books {
             let admission = shared.admission(canonicalizer.clone());
             let bench = Workbench::new(&shared, canonicalizer, builder, NameDrop::shut());
             let judge = (roots, admission, bench);
+            let keeping = match keeping {
+                Keeping::Granted(asking) => Keeping::Granted(asking.beside(workers.gauges.clone())),
+                other => other,
+            };
+            if let Some(returning) = returning {
+                spawn("returning", move || returning.run())?;
+            }
             let shared = Arc::clone(&shared);
             spawn("judge", move || {
                 judging::run(

@@ -195,7 +195,11 @@ fn plan(arguments: Box<CrawlArguments>) -> Result<Plan, Failure> {
             dir.display()
         )));
     }
-    if seeds.is_empty() && !resumed {
+    if seeds.is_empty()
+        && !resumed
+        && !settings.frontier_server.is_used()
+        && arguments.frontier_server.is_none()
+    {
         return Err(Failure::usage(if dir.exists() {
             format!(
                 "{} holds no crawl to go on with; name at least one SEED to start one, as in 'portolan crawl https://example.org/'",
@@ -295,6 +299,9 @@ pub(crate) fn apply_options(
 }
 
 fn apply(arguments: &CrawlArguments, settings: &mut Settings) {
+    if let Some(server) = &arguments.frontier_server {
+        settings.frontier_server.url.clone_from(server);
+    }
     if let Some(scope) = arguments.scope {
         settings.scope.scope = match scope {
             ScopeArgument::Host => ScopeKind::Host,

@@ -55,6 +55,7 @@ fn refuse_what_is_for_crawls(crawl: &CrawlArguments) -> Result<(), Failure> {
         (crawl.retry_failed.is_some(), "--retry-failed"),
         (crawl.new_session, "--new-session"),
         (crawl.keep_fresh, "--keep-fresh"),
+        (crawl.frontier_server.is_some(), "--frontier-server"),
         (crawl.connections.is_some(), "--connections"),
         (crawl.quiet, "--quiet"),
     ] {

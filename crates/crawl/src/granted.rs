@@ -1,0 +1,203 @@
+//! A crawl that takes its work from a URLFrontier server (`docs/urlfrontier.md`): the server says which URLs are fetched, and is told what
+//! became of them and what they link to. Politeness, robots.txt, scope and the archive stay this crawl's own.
+//!
+//! URLs come under lease and become due here if the scope allows, once each (`asking`). What pages link to is known here but waits, by a reason of its
+//! own, until the server grants it. A visit that is durable is told to the server: first its links, then that it is done (`returning`). So a
+//! link of a durable visit is at the server, or waits here and is told again at the next start; and a URL that was visited here is not fetched
+//! again if the server grants it once more.
+
+mod asking;
+mod returning;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use portolan_model::{LinkBatch, Outcome, Reason, Verdict};
+use portolan_registry::Entry;
+use portolan_urlfrontier::api::UrlInfo;
+use portolan_urlfrontier::{FrontierError, ServerAddress};
+use tokio::runtime::Runtime;
+use tokio::sync::{mpsc, oneshot};
+
+pub(crate) use asking::Asking;
+pub(crate) use returning::Returning;
+
+use crate::error::CrawlError;
+use crate::settings::FrontierServerSettings;
+
+/// What waits to be told to the server; more of it makes the archivist wait.
+const UNTOLD: usize = 4_096;
+
+/// How long the server is waited for at the end. What it is not told then, it is told when the crawl goes on.
+const FAREWELL: Duration = Duration::from_secs(30);
+
+/// A URL that the server granted.
+#[derive(Debug)]
+struct Grant {
+    /// As the server knows it.
+    info: UrlInfo,
+    /// When the lease ends, in seconds since 1970.
+    until: u64,
+}
+
+/// Granted URLs that have not been settled, by their canonical form.
+type Outstanding = HashMap<String, Vec<Grant>>;
+
+/// What the server is to hear.
+#[derive(Debug)]
+enum News {
+    /// A visit is durable: where it led, and what was visited, unless it stays due.
+    Visit {
+        settled: Option<String>,
+        links: Vec<String>,
+    },
+    /// Granted URLs that are not fetched here, or were fetched before.
+    Done(Vec<UrlInfo>),
+    /// Granted URLs that are still to be fetched here: not to be given to others before this date.
+    Later(Vec<UrlInfo>, u64),
+    /// Nothing comes any more. Says when all has been told.
+    End(oneshot::Sender<()>),
+}
+
+/// The crawl's side of its server.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    news: mpsc::Sender<News>,
+    outstanding: Mutex<Outstanding>,
+    /// News on their way.
+    untold: AtomicU64,
+    /// The crawl ends.
+    ending: AtomicBool,
+}
+
+impl Granted {
+    /// The crawl's side, and what the two threads that talk with the server need.
+    pub(crate) fn begin(
+        settings: &FrontierServerSettings,
+    ) -> Result<(Arc<Self>, Returning), CrawlError> {
+        let address = address(settings)?;
+        {
+            // What is wrong with it is said before anything begins.
+            let runtime = runtime()?;
+            let _inside = runtime.enter();
+            address.client().map_err(of_frontier)?;
+        }
+        let (news, inbox) = mpsc::channel(UNTOLD);
+        let granted = Arc::new(Self {
+            news,
+            outstanding: Mutex::default(),
+            untold: AtomicU64::new(0),
+            ending: AtomicBool::new(false),
+        });
+        let returning = Returning::new(Arc::clone(&granted), address, inbox, settings);
+        Ok((granted, returning))
+    }
+
+    fn outstanding(&self) -> MutexGuard<'_, Outstanding> {
+        self.outstanding
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn tell(&self, news: News) {
+        self.untold.fetch_add(1, Ordering::SeqCst);
+        // Nobody hears any more only at the very end.
+        let _ = self.news.send(news).await;
+    }
+
+    /// What was committed is told, in order.
+    pub(crate) async fn tell_all(&self, committed: Vec<Committed>) {
+        for Committed { settled, links } in committed {
+            self.tell(News::Visit { settled, links }).await;
+        }
+    }
+
+    /// The crawl ends: from now on a server that does not answer is waited for only so long.
+    pub(crate) fn note_ending(&self) {
+        self.ending.store(true, Ordering::SeqCst);
+    }
+
+    /// Everything has been committed: returns when the server knows, or cannot be reached.
+    pub(crate) async fn finish(&self) {
+        let (end, told) = oneshot::channel();
+        let tell = async {
+            self.tell(News::End(end)).await;
+            told.await
+        };
+        if !matches!(tokio::time::timeout(FAREWELL * 2, tell).await, Ok(Ok(()))) {
+            tracing::warn!(
+                "the frontier server does not answer; it is told the rest when the crawl goes on"
+            );
+        }
+    }
+}
+
+/// What a committed entry has for the server.
+pub(crate) struct Committed {
+    settled: Option<String>,
+    links: Vec<String>,
+}
+
+impl Committed {
+    /// None: nothing. Before the commit takes the links for other partitions away.
+    pub(crate) fn of(entry: &Entry) -> Option<Self> {
+        let mut links = waiting(entry.links());
+        let settled = match entry {
+            Entry::Visit {
+                url,
+                visit,
+                forwards,
+                ..
+            } => {
+                links.extend(forwards.iter().flat_map(|(_, batch)| waiting(batch)));
+                (!matches!(visit.outcome, Outcome::Retry(_))).then(|| url.clone())
+            }
+            Entry::Host { forwards, .. } => {
+                links.extend(forwards.iter().flat_map(|(_, batch)| waiting(batch)));
+                None
+            }
+            _ => None,
+        };
+        (settled.is_some() || !links.is_empty()).then_some(Self { settled, links })
+    }
+}
+
+/// Those of the links that are for the server to grant.
+fn waiting(links: &LinkBatch) -> Vec<String> {
+    let wait = links
+        .iter()
+        .filter(|link| link.verdict == Verdict::Exclude(Reason::WaitsForItsShare));
+    wait.map(|link| link.url.to_owned()).collect()
+}
+
+fn address(settings: &FrontierServerSettings) -> Result<ServerAddress, CrawlError> {
+    let read = |name: &str, file: &std::path::Path| {
+        std::fs::read(file).map_err(|e| {
+            CrawlError::Input(format!("frontier_server.{name} {}: {e}", file.display()))
+        })
+    };
+    let given = |file: &std::path::PathBuf| !file.as_os_str().is_empty();
+    let ca = given(&settings.ca_file).then(|| read("ca_file", &settings.ca_file));
+    let token = given(&settings.token_file).then(|| read("token_file", &settings.token_file));
+    let token = token.transpose()?;
+    Ok(ServerAddress {
+        url: settings.url.clone(),
+        ca: ca.transpose()?,
+        token: token.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned()),
+        insecure: settings.insecure,
+    })
+}
+
+/// A runtime for one thread's talk with the server.
+fn runtime() -> Result<Runtime, CrawlError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| CrawlError::Internal(format!("no runtime for the frontier: {e}")))
+}
+
+fn of_frontier(error: FrontierError) -> CrawlError {
+    CrawlError::Input(format!("the frontier server: {error}"))
+}

@@ -1,0 +1,177 @@
+//! The thread that tells the server what became of its URLs. It never waits for anyone but the server.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use portolan_urlfrontier::api::ack_message::Status as AckStatus;
+use portolan_urlfrontier::api::{DiscoveredUrlItem, KnownUrlItem, UrlInfo, UrlItem, url_item};
+use portolan_urlfrontier::{Client, ServerAddress};
+use tokio::sync::mpsc;
+
+use super::{FAREWELL, Granted, News, of_frontier, runtime};
+use crate::error::CrawlError;
+use crate::settings::FrontierServerSettings;
+
+/// News that are told together, at most.
+const TOGETHER: usize = 256;
+/// Between two attempts to tell: from, to.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+pub(crate) struct Returning {
+    granted: Arc<Granted>,
+    address: ServerAddress,
+    inbox: mpsc::Receiver<News>,
+    crawl_id: String,
+    refetch_after_s: u64,
+    /// Since when the server has not answered, although the crawl ends.
+    ending_since: Option<Instant>,
+}
+
+impl Returning {
+    pub(super) fn new(
+        granted: Arc<Granted>,
+        address: ServerAddress,
+        inbox: mpsc::Receiver<News>,
+        settings: &FrontierServerSettings,
+    ) -> Self {
+        Self {
+            granted,
+            address,
+            inbox,
+            crawl_id: settings.crawl.clone(),
+            refetch_after_s: settings.refetch_after_s,
+            ending_since: None,
+        }
+    }
+
+    /// The body of the thread.
+    pub(crate) fn run(mut self) -> Result<(), CrawlError> {
+        let runtime = runtime()?;
+        let mut client = {
+            let _inside = runtime.enter();
+            self.address.client().map_err(of_frontier)?
+        };
+        runtime.block_on(async {
+            let mut news = Vec::new();
+            while self.inbox.recv_many(&mut news, TOGETHER).await > 0 {
+                let count = news.len() as u64;
+                let ends = self.pass_on(&mut client, std::mem::take(&mut news)).await;
+                self.granted.untold.fetch_sub(count, Ordering::SeqCst);
+                if let Some(ends) = ends {
+                    let _ = ends.send(());
+                    return;
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// Links first: what a URL led to is at the server before the URL is done there.
+    async fn pass_on(
+        &mut self,
+        client: &mut Client,
+        news: Vec<News>,
+    ) -> Option<tokio::sync::oneshot::Sender<()>> {
+        let (mut discovered, mut known) = (Vec::new(), Vec::new());
+        let mut end = None;
+        for one in news {
+            match one {
+                News::Visit { settled, links } => {
+                    discovered.extend(links.into_iter().map(|url| self.discovered(url)));
+                    let grants = settled.and_then(|url| self.granted.outstanding().remove(&url));
+                    let date = self.refetch_date();
+                    let grants = grants.into_iter().flatten();
+                    known.extend(grants.map(|grant| as_known(grant.info, date)));
+                }
+                News::Done(infos) => {
+                    let date = self.refetch_date();
+                    known.extend(infos.into_iter().map(|info| as_known(info, date)));
+                }
+                News::Later(infos, date) => {
+                    known.extend(infos.into_iter().map(|info| as_known(info, date)));
+                }
+                News::End(sender) => end = Some(sender),
+            }
+        }
+        self.put(client, discovered).await;
+        self.put(client, known).await;
+        end
+    }
+
+    /// 0: never again.
+    fn refetch_date(&self) -> u64 {
+        match self.refetch_after_s {
+            0 => 0,
+            after => super::asking::now_s() + after,
+        }
+    }
+
+    fn discovered(&self, url: String) -> UrlItem {
+        let info = UrlInfo {
+            url,
+            crawl_id: self.crawl_id.clone(),
+            ..UrlInfo::default()
+        };
+        UrlItem {
+            item: Some(url_item::Item::Discovered(DiscoveredUrlItem {
+                info: Some(info),
+            })),
+            ..UrlItem::default()
+        }
+    }
+
+    /// Until the server has all of them, or the crawl has ended and the server has not answered for too long.
+    async fn put(&mut self, client: &mut Client, mut items: Vec<UrlItem>) {
+        for (number, item) in items.iter_mut().enumerate() {
+            item.id = number.to_string();
+        }
+        let mut pause = PAUSE.0;
+        while !items.is_empty() {
+            match try_put(client, &mut items).await {
+                Ok(()) if items.is_empty() => return,
+                Ok(()) => {
+                    tracing::debug!(left = items.len(), "the frontier server could not take all")
+                }
+                Err(error) => tracing::warn!(%error, "the frontier server does not answer"),
+            }
+            // What is given up now is told when the crawl goes on.
+            if self.granted.ending.load(Ordering::SeqCst)
+                && self.ending_since.get_or_insert_with(Instant::now).elapsed() > FAREWELL
+            {
+                return;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE.1);
+        }
+    }
+}
+
+/// Takes out of `items` what the server has acknowledged.
+async fn try_put(client: &mut Client, items: &mut Vec<UrlItem>) -> Result<(), tonic::Status> {
+    let sent = tokio_stream::iter(items.clone());
+    let mut acks = client.put_ur_ls(sent).await?.into_inner();
+    let mut taken = std::collections::HashSet::new();
+    let ended = loop {
+        match acks.message().await {
+            Ok(Some(ack)) if ack.status() == AckStatus::Fail => {}
+            Ok(Some(ack)) => {
+                taken.insert(ack.id);
+            }
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    items.retain(|item| !taken.contains(&item.id));
+    ended
+}
+
+fn as_known(info: UrlInfo, date: u64) -> UrlItem {
+    UrlItem {
+        item: Some(url_item::Item::Known(KnownUrlItem {
+            info: Some(info),
+            refetchable_from_date: date,
+        })),
+        ..UrlItem::default()
+    }
+}

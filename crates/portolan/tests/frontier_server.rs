@@ -1,0 +1,204 @@
+//! Crawls that take their work from a frontier server: complete, polite and once, also when either side is killed.
+
+mod harness;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use harness::{QUICK, Site, finish, portolan, run, signal, start, text, wait_until};
+use portolan_simweb::{Fault, TruthQuery, WebSpec};
+
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// `portolan serve-frontier`, until it is dropped.
+struct Frontier {
+    child: Child,
+    address: String,
+}
+
+impl Frontier {
+    fn serve(dir: &Path, listen: &str) -> Self {
+        let mut child = portolan()
+            .args(["serve-frontier", "--listen", listen, "--dir"])
+            .arg(dir)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let mut said = String::new();
+        let stderr = child.stderr.take().expect("a pipe");
+        BufReader::new(stderr).read_line(&mut said).expect("a line");
+        // "Serving the frontier in DIR on 127.0.0.1:41234: 0 URLs in 0 queues."
+        let address = said.rsplit_once(" on ").and_then(|(_, rest)| {
+            let (address, _) = rest.split_once(": ")?;
+            Some(address.to_owned())
+        });
+        let address = address.unwrap_or_else(|| panic!("no address in {said:?}"));
+        Self { child, address }
+    }
+
+    fn kill(&mut self) {
+        signal(self.child.id(), "KILL");
+        self.child.wait().expect("an end");
+    }
+}
+
+impl Drop for Frontier {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spec() -> WebSpec {
+    let mut spec = WebSpec::demo()
+        .with_hosts(8)
+        .with_pages_per_host(25)
+        .with_latency_ms(5.0);
+    spec.faults.retry_after_s = 0;
+    // A page that refuses for ever is waited for, and its crawl does not end in order.
+    spec.faults.errors = vec![Fault::NotFound, Fault::ServerError, Fault::TooManyThenOk];
+    spec
+}
+
+fn from(frontier: &Frontier, mut crawl: Command, site: &Site) -> Command {
+    let lease = format!("{QUICK}[frontier_server]\nlease_s = 10\n");
+    crawl
+        .arg("--config")
+        .arg(site.config(&lease))
+        .args(["--frontier-server", &format!("http://{}", frontier.address)]);
+    crawl
+}
+
+fn missed(site: &Site) -> Vec<String> {
+    let truth = site.truth(&TruthQuery::default());
+    let seen = site.witness().per_url();
+    truth
+        .missed(&seen)
+        .into_iter()
+        .map(ToOwned::to_owned)
+        .collect()
+}
+
+#[test]
+fn a_crawl_that_a_server_feeds_is_complete_polite_and_once() {
+    let site = Site::serve(spec());
+    let frontier = Frontier::serve(&site.path("frontier"), "127.0.0.1:0");
+    let report = run(&mut from(&frontier, site.crawl(), &site))
+        .succeeded()
+        .json();
+    assert_eq!(text(&report, "stopped_by"), "done");
+    let missed = missed(&site);
+    assert!(missed.is_empty(), "{missed:?}");
+    let witness = site.witness().report();
+    assert!(witness.is_clean(), "{witness}");
+    assert_eq!((witness.repeats, witness.most_at_once), (0, 1), "{witness}");
+
+    // Another crawl finds nothing left to do at the server, and asks for nothing.
+    let before = site.witness().report().requests;
+    let mut command = from(&frontier, portolan_crawl_to(&site, "second"), &site);
+    // A run that fetched nothing at all says so by its exit code.
+    let ran = run(&mut command);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert_eq!(text(&ran.json(), "stopped_by"), "done");
+    assert_eq!(site.witness().report().requests, before);
+}
+
+/// The same crawl into another directory.
+fn portolan_crawl_to(site: &Site, name: &str) -> Command {
+    let mut command = portolan();
+    command
+        .arg("crawl")
+        .arg(site.web.spec().home_url())
+        .arg("--out")
+        .arg(site.path(name))
+        .args(["--resolve", &site.resolve(), "--wait", "3s", "--json"])
+        .args(["--scope", "any", "--delay", "0s"]);
+    command
+}
+
+#[test]
+fn killed_crawls_and_servers_lose_nothing_and_repeat_next_to_nothing() {
+    let site = Site::serve(spec());
+    let dir = site.path("frontier");
+    let mut frontier = Frontier::serve(&dir, "127.0.0.1:0");
+    let listen = frontier.address.clone();
+    let mut kills = 0;
+    for after in [40, 60] {
+        let begun = Instant::now();
+        let child = start(&mut from(&frontier, site.again_from(), &site));
+        let before = site.witness().report().requests;
+        wait_until(START_LIMIT, || {
+            site.witness().report().requests > before + after
+        });
+        // The server first: what the crawl has for it then has no taker.
+        if kills == 1 {
+            frontier.kill();
+            frontier = Frontier::serve(&dir, &listen);
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        signal(child.id(), "KILL");
+        if finish(child, begun).code.is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        site.witness().mark();
+        kills += 1;
+    }
+    assert!(kills == 2, "only {kills} kills hit a running crawl");
+    let last = run(&mut from(&frontier, site.again_from(), &site))
+        .succeeded()
+        .json();
+    assert_eq!(text(&last, "stopped_by"), "done");
+    let missed = missed(&site);
+    assert!(missed.is_empty(), "{missed:?}");
+    let witness = site.witness().report();
+    assert_eq!(
+        witness.forbidden + witness.overlaps + witness.repeats_in_one_epoch,
+        0,
+        "{witness}"
+    );
+    // What was not committed when its crawl was killed.
+    assert!(witness.repeats <= 16 * kills, "{witness}");
+}
+
+trait AgainFrom {
+    fn again_from(&self) -> Command;
+}
+
+impl AgainFrom for Site {
+    fn again_from(&self) -> Command {
+        match self.out().join("crawl.toml").exists() {
+            true => self.resume(),
+            false => self.crawl(),
+        }
+    }
+}
+
+/// Two crawls share one server's work: together they have everything, and no page is fetched by both.
+#[test]
+fn two_crawls_share_a_server() {
+    let site = Site::serve(spec());
+    let frontier = Frontier::serve(&site.path("frontier"), "127.0.0.1:0");
+    let begun = Instant::now();
+    let crawls = ["one", "two"].map(|name| {
+        let mut command = from(&frontier, portolan_crawl_to(&site, name), &site);
+        start(&mut command)
+    });
+    for child in crawls {
+        finish(child, begun).succeeded();
+    }
+    let missed = missed(&site);
+    assert!(missed.is_empty(), "{missed:?}");
+    let pages = |url: &String| !url.ends_with("/robots.txt") && !url.contains("sitemap");
+    let seen = site.witness().per_url();
+    let truth = site.truth(&TruthQuery::default());
+    let twice: Vec<_> = seen
+        .iter()
+        .filter(|(url, _)| pages(url) && truth.urls.get(*url).is_some_and(|t| t.status == 200))
+        .filter(|(_, count)| count.served > 1)
+        .map(|(url, _)| url)
+        .collect();
+    assert!(twice.is_empty(), "{twice:?}");
+}
