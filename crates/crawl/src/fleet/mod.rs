@@ -15,6 +15,7 @@
 mod addresses;
 mod adoption;
 mod agent;
+#[cfg(feature = "bench")]
 mod bench;
 mod booth;
 mod catalogue;
@@ -37,6 +38,7 @@ mod shipper;
 mod upload;
 mod warcs;
 
+#[cfg(feature = "bench")]
 pub use bench::{AdoptionCosts, bench_adoption};
 pub use mirror::Mirror;
 pub use new_settings::{change_settings, check_for_nodes};

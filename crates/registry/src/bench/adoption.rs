@@ -72,6 +72,10 @@ pub fn fill_node(dir: &Path, partitions: u16, urls: u64, tail: u64) -> Result<Fi
     let mut chunks = Vec::new();
     observe(&mut feed, &mut opened, tail)?;
     ship(&mut exporter, &settler, Some(&mut chunks))?;
+    // Those that wait to be looked up are known afterwards.
+    for partition in &mut opened.partitions {
+        partition.join_all_inline()?;
+    }
     Ok(FilledNode {
         urls: opened.partitions.iter().map(|p| p.stats().known).sum(),
         tail: chunks,
