@@ -125,7 +125,7 @@ pub(crate) enum Keeping {
     /// They are kept fresh until the crawl is stopped.
     Fresh(Keeper),
     /// A server grants what is fetched.
-    Granted(Asking),
+    Granted(Box<Asking>),
     /// A run before kept them fresh, and new ones waited for their share: those of the crawl in this directory are due.
     Release(PathBuf),
 }

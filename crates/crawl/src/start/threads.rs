@@ -183,7 +183,7 @@ impl Books {
             )
         });
         let keeping = match (inbox_of_notes, asking) {
-            (_, Some(asking)) => Keeping::Granted(asking),
+            (_, Some(asking)) => Keeping::Granted(Box::new(asking)),
             (Some(inbox), None) => Keeping::Fresh(Keeper::new(&self.dir, inbox)),
             (None, None) if self.some_wait => Keeping::Release(self.dir.clone()),
             (None, None) => Keeping::Nothing,
@@ -244,7 +244,9 @@ impl Books {
             let bench = Workbench::new(&shared, canonicalizer, builder, NameDrop::shut());
             let judge = (roots, admission, bench);
             let keeping = match keeping {
-                Keeping::Granted(asking) => Keeping::Granted(asking.beside(workers.gauges.clone())),
+                Keeping::Granted(asking) => {
+                    Keeping::Granted(Box::new(asking.beside(workers.gauges.clone())))
+                }
                 other => other,
             };
             if let Some(returning) = returning {
