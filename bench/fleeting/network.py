@@ -66,7 +66,7 @@ class Party:
     """A namespace with a cable to each of some nets; it is .NUMBER on all of them."""
 
     def __init__(self, number, nets):
-        self.number = number
+        self.number, self.nets = number, nets
         self.sleeper = subprocess.Popen(["unshare", "--net", "sleep", str(LIFE_S)])
         mine = os.readlink("/proc/self/ns/net")
         wait_until(10, lambda: os.readlink(f"/proc/{self.sleeper.pid}/ns/net") != mine)
@@ -92,6 +92,9 @@ class Party:
         run(f"ip link set {self.cable(net)} up")
 
     def stop(self):
+        # A namespace lives on for a moment, and its cables with it.
+        for net in self.nets:
+            subprocess.run(["ip", "link", "del", self.cable(net)], capture_output=True)
         self.sleeper.kill()
         self.sleeper.wait()
 

@@ -117,7 +117,7 @@ class World:
 
     def __init__(self, options, folder, store=Directory, count=1, places=None, web=None, door=None, servers="", preset="demo", lease_s=LEASE_S, **settings):
         self.options, self.folder = options, folder
-        self.nodes, self.to_stop, self.lease_s = [], [], lease_s
+        self.nodes, self.to_stop, self.lease_s, self.lost = [], [], lease_s, False
         try:
             self.web = self.opened(Web(options, folder, *(web or shape()), preset=preset))
             self.web_address = self.web.address
@@ -171,6 +171,7 @@ class World:
     def forget(self, node):
         """A node that never comes back."""
         self.nodes.remove(node)
+        self.lost = True
         self.to_stop.append(node.errors.close)
 
     def requests(self):

@@ -8,6 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// Without an outcome for this long, another server is tried. What was under way over the old connection is lost, and has timed
+/// out by then.
+const ANOTHER_SERVER: Duration = Duration::from_secs(6);
+
 impl Inner {
     pub(super) async fn keep_lease(
         self: Arc<Self>,
@@ -28,12 +32,8 @@ impl Inner {
             };
             // What nobody knows the outcome of is sent again as it was.
             let json = serde_json::to_vec(&record).unwrap_or_default();
-            let renewal = match self
-                .fleet
-                .leases()
-                .swap(&key, Some(json.into()), revision)
-                .await
-            {
+            let swap = self.fleet.leases().swap(&key, Some(json.into()), revision);
+            let renewal = match self.by_any_server(swap).await {
                 Ok(Swap::Done(revision)) => {
                     record.renewed += 1;
                     Renewal::Done { revision }
@@ -54,6 +54,22 @@ impl Inner {
                     return;
                 }
                 Some(KeeperAction::Renew { .. }) | None => {}
+            }
+        }
+    }
+
+    /// Goes on with a request over other connections while there is no outcome: the server that this node is connected to
+    /// may be cut off from the others.
+    async fn by_any_server<T>(&self, request: impl Future<Output = T>) -> T {
+        let mut request = std::pin::pin!(request);
+        loop {
+            match tokio::time::timeout(ANOTHER_SERVER, &mut request).await {
+                Ok(outcome) => return outcome,
+                Err(_) => {
+                    tracing::warn!("NATS does not answer, and is connected to anew");
+                    // It fails only where the client has ended.
+                    let _ = self.fleet.bus().client.force_reconnect().await;
+                }
             }
         }
     }
