@@ -29,6 +29,8 @@ const REMEMBERED_FILE: &str = "settings.toml";
 const VECTOR_FILE: &str = "parts.pv";
 const DSETS_FILE: &str = "dsets.txt";
 const CLAIMS_FILE: &str = "claims";
+/// What is said of a setting that a method needs and that is empty.
+const NO_FILE: &str = "it names no file, and this method needs one";
 
 /// What the settings ask for, checked; nothing is written yet.
 pub(crate) struct Chosen {
@@ -365,15 +367,15 @@ fn kept_or_named(
     };
     match kept {
         Some(kept) => Ok(kept),
-        None if named.is_empty() => Err(wrong(
-            setting,
-            &"it names no file, and this method needs one",
-        )),
+        None if named.is_empty() => Err(wrong(setting, &NO_FILE)),
         None => Ok(PathBuf::from(named)),
     }
 }
 
 pub(crate) fn open_vector(path: &Path) -> Result<PartVector, CrawlError> {
+    if path.as_os_str().is_empty() {
+        return Err(wrong("vector", &NO_FILE));
+    }
     let vector = PartVector::open(path).map_err(|e| wrong("vector", &e))?;
     if vector.unit() == Unit::Page {
         return Err(wrong(

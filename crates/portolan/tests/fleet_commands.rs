@@ -160,7 +160,7 @@ fn what_cannot_be_done_is_told_in_a_sentence() {
             &config,
             "http://a.test/",
         ]),
-        "partition.method",
+        "partition.vector: it names no file",
     );
     refused(&world.fleet("status", &["two"]), "there is no fleet 'two'");
     refused(
