@@ -51,7 +51,8 @@ pub struct Addresses {
 }
 
 /// There is no address, or none could be found out; a sentence for a person.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
 pub struct NotResolved {
     pub detail: String,
     pub cause: NotResolvedBy,
