@@ -4,14 +4,16 @@ mod address;
 mod coordinate;
 mod join;
 mod keep;
+mod leaving;
 mod publish;
 mod trim;
 mod watch;
 mod work;
 
+pub use leaving::Leaving;
 pub use work::{Asked, HandedIn};
 
-use crate::error::{FleetError, PublishError, ShipError};
+use crate::error::{PublishError, ShipError};
 use crate::fleet::Fleet;
 use crate::links::Forward;
 use crate::protocol::{Holder, Homes};
@@ -214,14 +216,6 @@ impl Node {
         {
             tracing::debug!(%error, "pages were not given back");
         }
-    }
-
-    /// Has this node's partitions go to others: `Order::Release` comes for each of them, then call `leave`.
-    pub async fn drain(&self) -> Result<(), FleetError> {
-        self.inner
-            .fleet
-            .set_draining(&self.inner.me.node, true)
-            .await
     }
 
     /// Gives up the lease. What is still held goes to other nodes at once, from what was shipped.

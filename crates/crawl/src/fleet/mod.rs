@@ -10,7 +10,7 @@
 //! A node has a **role**: a seed-server's workers grant turns at a `desk`, where crawl-clients ask for them (`serving`, `pace`); a
 //! crawl-client (`client`) has them fetched from its `booth`, ships what was archived, and brings back what came of it.
 //!
-//! `node`: a node's life, from its directory (`identity`) to its end. `membership`: what the crawl knows of the fleet.
+//! `node`: a node's life, from its directory (`identity`) to its end, which a person may ask for (`leaving`). `membership`: what the crawl knows of the fleet.
 
 mod addresses;
 mod adoption;
@@ -25,6 +25,7 @@ mod desk;
 mod gather;
 mod hearing;
 mod identity;
+mod leaving;
 mod membership;
 mod mirror;
 mod new_settings;
@@ -40,11 +41,10 @@ mod warcs;
 
 #[cfg(feature = "bench")]
 pub use bench::{AdoptionCosts, bench_adoption};
+pub use leaving::{Leave, Quit, quitting};
 pub use mirror::Mirror;
 pub use new_settings::{change_settings, check_for_nodes};
-pub use node::{
-    NodeEvent, NodePlan, Quit, VECTOR_KEY, fit_for_fleet, parts_of_vector, quitting, run_node,
-};
+pub use node::{NodeEvent, NodePlan, VECTOR_KEY, fit_for_fleet, parts_of_vector, run_node};
 
 pub(crate) use booth::{Booth, Job};
 pub(crate) use desk::{Desk, Incoming, MARGIN_MS, Ticket};

@@ -27,6 +27,7 @@ use super::client::{self, Carrier, ClientSide};
 use super::desk::Desk;
 use super::gather::Gathering;
 use super::identity::Identity;
+use super::leaving::{Leave, Quit, heed};
 use super::membership::{Membership, Part, Phase};
 use super::new_settings;
 use super::role::Role;
@@ -35,7 +36,6 @@ use super::sending::{self, Room};
 use super::serving;
 use super::shipper::Shipper;
 use super::warcs::Warcs;
-use crate::budget::StoppedBy;
 use crate::crawl::{Crawl, Plan, REGISTRY_DIR};
 use crate::directory::replace;
 use crate::division::open_vector;
@@ -87,22 +87,8 @@ pub enum NodeEvent {
     Fenced(String),
     /// A person has changed the fleet's settings; it goes on with these.
     NewSettings,
-}
-
-/// How a node is asked to end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Quit {
-    #[default]
-    No,
-    /// Finish what is under way, ship it, and let others have the partitions.
-    Drain,
-    /// The same, but give up what is under way.
-    Now,
-}
-
-/// How a node is asked to end, and what hears it: for `run_node`.
-pub fn quitting() -> (watch::Sender<Quit>, watch::Receiver<Quit>) {
-    watch::channel(Quit::No)
+    /// A person has asked it to end.
+    Leaves(Leave),
 }
 
 /// Runs a node until its crawl has ended, or it was asked to. `tell` hears what becomes of it.
@@ -289,7 +275,8 @@ async fn life(
     tasks.spawn(roots::exchange(Arc::clone(&agent), ends.roots));
     tasks.spawn(obey(Arc::clone(&agent), adopter, orders));
     tasks.spawn(checkpoints::keep(Arc::clone(&agent)));
-    tasks.spawn(heed(Arc::clone(&agent), quit.clone()));
+    let (leaves, mut events) = mpsc::unbounded_channel();
+    tasks.spawn(heed(Arc::clone(&agent), quit.clone(), leaves));
     tasks.spawn(look_after(Arc::clone(&agent), room));
     let changed = Arc::new(AtomicBool::new(false));
     tasks.spawn(new_settings::watch(
@@ -297,7 +284,16 @@ async fn life(
         version,
         Arc::clone(&changed),
     ));
-    let report = blocking(move || crawl.join()).await;
+    let mut crawling = std::pin::pin!(blocking(move || crawl.join()));
+    let report = loop {
+        tokio::select! {
+            report = &mut crawling => break report,
+            Some(event) = events.recv() => tell(event),
+        }
+    };
+    while let Ok(event) = events.try_recv() {
+        tell(event);
+    }
     let warcs = shipping.await.ok().flatten();
     tasks.shutdown().await;
     agent.stop_listening();
@@ -492,24 +488,6 @@ async fn own_checkpoint(
 async fn obey(agent: Arc<Agent>, adopter: Arc<Adopter>, orders: mpsc::Receiver<Order>) {
     if let Err(error) = Arc::clone(&agent).obey(adopter, orders).await {
         agent.end(error);
-    }
-}
-
-/// Ends the crawl when a person asks for it.
-async fn heed(agent: Arc<Agent>, mut quit: watch::Receiver<Quit>) {
-    while let Ok(asked) = quit
-        .wait_for(|quit| *quit != Quit::No)
-        .await
-        .map(|quit| *quit)
-    {
-        if asked == Quit::Now {
-            agent.shared.budget.stop_now(StoppedBy::Signal);
-            return;
-        }
-        agent.shared.budget.stop(StoppedBy::Signal);
-        if quit.wait_for(|quit| *quit == Quit::Now).await.is_err() {
-            return;
-        }
     }
 }
 

@@ -99,7 +99,8 @@ impl Fleet {
         })
     }
 
-    async fn lease_records(&self) -> Result<BTreeMap<String, LeaseRecord>, FleetError> {
+    /// The leases that are held now, by the names of their nodes.
+    pub(crate) async fn lease_records(&self) -> Result<BTreeMap<String, LeaseRecord>, FleetError> {
         let unavailable =
             |error: &dyn std::fmt::Display| FleetError::Unavailable(error.to_string());
         let bucket = Kv::stream_name(&self.bus().names.leases());
