@@ -191,6 +191,35 @@ impl Fleet {
         })
     }
 
+    /// The number of the last message of links that a partition has; 0 if there is none that it has not shipped.
+    pub(crate) async fn last_of_links(&self, partition: PartitionId) -> Result<u64, FleetError> {
+        use async_nats::jetstream::stream::LastRawMessageErrorKind;
+        let bus = self.bus();
+        let unavailable =
+            |error: &dyn std::fmt::Display| FleetError::Unavailable(error.to_string());
+        let stream = bus
+            .js
+            .get_stream_no_info(bus.names.links_stream_of(partition))
+            .await;
+        let stream = stream.map_err(|error| unavailable(&error))?;
+        let subject = bus.names.links_subject(partition);
+        patiently(|| async {
+            match stream.get_last_raw_message_by_subject(&subject).await {
+                Ok(message) => Ok(message.sequence),
+                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(0),
+                Err(error) => Err(unavailable(&error)),
+            }
+        })
+        .await
+    }
+
+    /// Throws away links in the store that nobody will hear, because the crawl is over.
+    pub async fn forget_links(&self) {
+        for object in self.blobs().list(links::LINKS).await {
+            self.blobs().delete(&object.key).await;
+        }
+    }
+
     /// Throws away a partition's links up to and with message `cursor`: they are settled.
     pub async fn purge(&self, partition: PartitionId, cursor: u64) -> Result<(), FleetError> {
         let bus = self.bus();
@@ -246,8 +275,7 @@ impl Fleet {
 
     /// Is the crawl over, by itself or because a person ended it? It never goes on.
     pub async fn has_ended(&self) -> Result<bool, FleetError> {
-        let wish = self.control().await?.1.wish;
-        Ok(matches!(wish, Wish::End | Wish::Complete))
+        Ok(self.control().await?.1.wish.is_over())
     }
 
     /// Has a node's partitions go to others, or takes that back.
@@ -402,10 +430,14 @@ impl Inbox {
         loop {
             if let Some((cursor, key)) = &self.waiting {
                 let (cursor, bytes) = (*cursor, self.blobs.get(key).await);
-                self.waiting = None;
-                match bytes.as_deref().and_then(links::unpack) {
-                    Some(Message::Forwards(forwards)) => return Delivery { cursor, forwards },
-                    _ => tracing::error!(cursor, "links in the store cannot be read"),
+                let key = self.waiting.take().map(|(_, key)| key);
+                match bytes.as_deref().map(links::unpack) {
+                    Some(Some(Message::Forwards(forwards))) => {
+                        return Delivery { cursor, forwards };
+                    }
+                    Some(_) => tracing::error!(cursor, key, "links in the store cannot be read"),
+                    // Whoever sent them was late, and sends them again.
+                    None => tracing::warn!(cursor, key, "links are gone from the store"),
                 }
             }
             let message = self.follower.next().await;

@@ -2,7 +2,7 @@
 //!
 //! `keeper` keeps a lease, `coordinator` judges leases and assigns partitions (`balance` says which to whom, `speeds` who is slow, `ending` when
 //! the crawl is over), `follower` reads from the assignment what a node is to do, `homes` hands out addresses,
-//! `ledger` folds the ship log and says what of it may go.
+//! `ledger` folds the ship log and says what of it may go, and `link_objects` which links in the store.
 
 mod assignment;
 mod balance;
@@ -12,6 +12,7 @@ mod follower;
 mod homes;
 mod keeper;
 mod ledger;
+mod link_objects;
 mod speeds;
 mod words;
 
@@ -24,4 +25,5 @@ pub use follower::Duties;
 pub use homes::{Grant, Homes, LONGEST_SLICE_MS, SHORTEST_SLICE_MS};
 pub use keeper::{Keeper, KeeperAction, Renewal};
 pub use ledger::Ledger;
+pub use link_objects::{LinkObjects, named_within_ms};
 pub use words::{Action, Control, Event, LeaseRecord, Patience};

@@ -5,6 +5,7 @@
 mod coordinating;
 mod judge;
 mod keeping;
+mod link_objects;
 mod node;
 mod world;
 
