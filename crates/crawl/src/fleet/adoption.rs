@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures_util::{StreamExt, TryStreamExt};
 use portolan_fleet::{Commit, Epoch, StoredCheckpoint};
 use portolan_model::{LinkBatch, PartitionId};
-use portolan_registry::{Adopter, Adoption, Chunk, Entry, Forwarded};
+use portolan_registry::{Adopter, Adoption, Chunk, Entry, Outbound};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -121,7 +121,7 @@ async fn fetch(agent: &Agent, commit: &Commit) -> Result<Chunk, CrawlError> {
 fn fold(
     mut coming: Vec<Coming>,
     chunk: &Chunk,
-) -> Result<(Vec<Coming>, Vec<Forwarded>), CrawlError> {
+) -> Result<(Vec<Coming>, Vec<Outbound>), CrawlError> {
     let mut folded = Vec::new();
     for one in &mut coming {
         folded.extend(one.adoption.fold(chunk)?);

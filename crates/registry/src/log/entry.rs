@@ -434,7 +434,7 @@ fn read_origin(reader: &mut Reader<'_>) -> Option<Origin> {
     })
 }
 
-pub(super) fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
+fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
     let has_vote = u8::from(batch.vote() != 0) << 1;
     let is_early = u8::from(batch.is_early()) << 2;
     out.push(u8::from(batch.from().is_some()) | has_vote | is_early);
@@ -466,6 +466,49 @@ pub(super) fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
     batch.set_vote(vote);
     batch.set_early(flags & 4 != 0);
     Some(batch)
+}
+
+/// A batch of links that was not read.
+pub(super) struct Unread<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) url_bytes: usize,
+}
+
+/// Passes over what `put_batch` wrote. Its links are not looked at. `None` for a batch without links.
+fn pass_batch<'a>(reader: &mut Reader<'a>) -> Option<Option<Unread<'a>>> {
+    let whole = reader.rest();
+    let flags = reader.byte()?;
+    if flags > 7 {
+        return None;
+    }
+    if flags & 1 != 0 {
+        reader.u64()?;
+    }
+    if flags & 2 != 0 {
+        reader.varint()?;
+    }
+    let heads = reader.bytes()?.len();
+    let url_bytes = reader.bytes()?.len();
+    let bytes = &whole[..whole.len() - reader.left()];
+    Some((heads > 0).then_some(Unread { bytes, url_bytes }))
+}
+
+/// The links that leave with an entry of the kind `SENT`: destination, predecessor and the links. `None` if the bytes are not
+/// such an entry.
+pub(super) fn read_outbound<'a>(
+    payload: &'a [u8],
+    mut each: impl FnMut(PartitionId, u64, Unread<'a>),
+) -> Option<()> {
+    let reader = &mut Reader::new(payload);
+    let kind = reader.byte()?;
+    let count: usize = reader.narrow()?;
+    for _ in 0..count {
+        let (to, predecessor) = (PartitionId(reader.narrow()?), reader.varint()?);
+        if let Some(links) = pass_batch(reader)? {
+            each(to, predecessor, links);
+        }
+    }
+    (kind == SENT && reader.is_empty()).then_some(())
 }
 
 fn put_forwards(out: &mut Vec<u8>, forwards: &[(PartitionId, LinkBatch)]) {
