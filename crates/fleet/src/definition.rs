@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// The format of everything that the fleet keeps in NATS and in the store. A program that knows another one does not
 /// join.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// How long a node may go without renewing its lease, where a fleet says nothing else.
 pub const LEASE_MS: u64 = 30_000;

@@ -80,14 +80,14 @@ pub(super) async fn publish(agent: &Agent, outbound: Vec<Outbound>) -> Result<()
     let url_bytes = outbound.iter().map(|it| it.url_bytes as u64).sum();
     agent.link_url_bytes.fetch_add(url_bytes, Ordering::Relaxed);
     for Outbound {
-        to, origin, links, ..
+        to, origin, pages, ..
     } in outbound
     {
         by_destination.entry(to).or_default().push(Forward {
             source: origin.source,
             number: origin.number,
             predecessor: origin.predecessor,
-            body: links.into(),
+            body: pages.into(),
         });
     }
     let sent = by_destination.into_iter().map(async |(to, forwards)| {

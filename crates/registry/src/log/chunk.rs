@@ -3,7 +3,7 @@
 
 use crate::error::{RegistryError, Result};
 use crate::log::Entry;
-use crate::log::entry::{SENT, read_batch, read_outbound};
+use crate::log::entry::{SENT, read_outbound, read_pages};
 use crate::log::frame::{HEAD_BYTES, Head, Tag, payload_bytes, read_head, read_place};
 use crate::log::reader::{ArchiveEnd, read_archive_end};
 use crate::log::stream::Origin;
@@ -43,8 +43,8 @@ struct Place {
 pub struct Outbound {
     pub to: PartitionId,
     pub origin: Origin,
-    /// See `Forwarded::decode_links`.
-    pub links: Vec<u8>,
+    /// See `Forwarded::decode`.
+    pub pages: Vec<u8>,
     /// Of the links' URLs.
     pub url_bytes: usize,
 }
@@ -52,7 +52,7 @@ pub struct Outbound {
 impl Outbound {
     /// As they arrive; `None` if they are not links.
     pub fn decode(&self) -> Option<Forwarded> {
-        Forwarded::decode_links(self.to, self.origin, &self.links)
+        Forwarded::decode(self.to, self.origin, &self.pages)
     }
 }
 
@@ -61,22 +61,22 @@ impl Outbound {
 pub struct Forwarded {
     pub to: PartitionId,
     pub origin: Origin,
-    pub links: LinkBatch,
+    /// Links of one page each.
+    pub pages: Vec<LinkBatch>,
 }
 
 impl Forwarded {
-    /// What `Outbound` has as bytes; `None` if the bytes are not a batch of links.
-    pub fn decode_links(to: PartitionId, origin: Origin, bytes: &[u8]) -> Option<Self> {
+    /// What `Outbound` has as bytes; `None` if the bytes are not batches of links.
+    pub fn decode(to: PartitionId, origin: Origin, bytes: &[u8]) -> Option<Self> {
         let reader = &mut Reader::new(bytes);
-        let links = read_batch(reader)?;
-        reader.is_empty().then_some(Self { to, origin, links })
+        let pages = read_pages(reader)?;
+        let is_whole = reader.is_empty() && !pages.is_empty();
+        is_whole.then_some(Self { to, origin, pages })
     }
 
     /// The entry that it makes of its destination.
     pub fn into_entry(self) -> (PartitionId, Entry) {
-        let source = Some(self.origin);
-        let links = self.links;
-        (self.to, Entry::Links { source, links })
+        (self.to, Entry::heard(self.origin, self.pages))
     }
 }
 
@@ -167,7 +167,7 @@ impl Chunk {
             {
                 continue;
             }
-            let sent = read_outbound(payload, |to, predecessor, batch| {
+            let sent = read_outbound(payload, |to, predecessor, pages| {
                 outbound.push(Outbound {
                     to,
                     origin: Origin {
@@ -175,8 +175,8 @@ impl Chunk {
                         number: place.seq,
                         predecessor,
                     },
-                    links: batch.bytes.to_vec(),
-                    url_bytes: batch.url_bytes,
+                    pages: pages.bytes.to_vec(),
+                    url_bytes: pages.url_bytes,
                 });
             });
             sent.ok_or_else(|| self.unreadable(place))?;
