@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use harness::{QUICK, Site, finish, portolan, run, signal, start, text, wait_until};
 use portolan_simweb::{Fault, TruthQuery, WebSpec};
+use portolan_urlfrontier::api::*;
+use portolan_urlfrontier::{Client, ServerAddress};
 
 const START_LIMIT: Duration = Duration::from_secs(30);
 
@@ -36,6 +38,23 @@ impl Frontier {
         });
         let address = address.unwrap_or_else(|| panic!("no address in {said:?}"));
         Self { child, address }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Calls to the server, as somebody else makes them.
+    fn call<T>(&self, calls: impl AsyncFnOnce(Client) -> T) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let address = ServerAddress {
+            url: self.url(),
+            ..ServerAddress::default()
+        };
+        runtime.block_on(async { calls(address.client().expect("a client")).await })
     }
 
     fn kill(&mut self) {
@@ -67,7 +86,7 @@ fn from(frontier: &Frontier, mut crawl: Command, site: &Site) -> Command {
     crawl
         .arg("--config")
         .arg(site.config(&lease))
-        .args(["--frontier-server", &format!("http://{}", frontier.address)]);
+        .args(["--frontier-server", &frontier.url()]);
     crawl
 }
 
@@ -201,4 +220,75 @@ fn two_crawls_share_a_server() {
         .map(|(url, _)| url)
         .collect();
     assert!(twice.is_empty(), "{twice:?}");
+}
+
+fn info(url: &str) -> UrlInfo {
+    UrlInfo {
+        url: url.to_owned(),
+        ..UrlInfo::default()
+    }
+}
+
+/// Date 0: done.
+fn known(url: &str, date: u64) -> UrlItem {
+    UrlItem {
+        item: Some(url_item::Item::Known(KnownUrlItem {
+            info: Some(info(url)),
+            refetchable_from_date: date,
+        })),
+        ..UrlItem::default()
+    }
+}
+
+async fn put(client: &mut Client, items: Vec<UrlItem>) {
+    let acks = client.put_ur_ls(tokio_stream::iter(items)).await;
+    let mut acks = acks.expect("acks").into_inner();
+    while acks.message().await.expect("an ack").is_some() {}
+}
+
+async fn get(client: &mut Client, per_queue: u32) -> Vec<String> {
+    let asked = GetParams {
+        max_urls_per_queue: per_queue,
+        item: Some(get_params::Item::CrawlId(String::new())),
+        ..GetParams::default()
+    };
+    let urls = client.get_ur_ls(asked).await;
+    let mut urls = urls.expect("URLs").into_inner();
+    let mut all = Vec::new();
+    while let Some(info) = urls.message().await.expect("a URL") {
+        all.push(info.url);
+    }
+    all
+}
+
+async fn stats(client: &mut Client) -> Stats {
+    let asked = QueueWithinCrawlParams::default();
+    let stats = client.get_stats(asked).await;
+    stats.expect("statistics").into_inner()
+}
+
+/// A server that others work with is measured without harm to them.
+#[test]
+fn a_bench_leaves_other_crawls_and_their_delays_alone() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let frontier = Frontier::serve(&dir.path().join("frontier"), "127.0.0.1:0");
+    frontier.call(async |mut client| {
+        let pages = (0..3).map(|n| known(&format!("http://a.test/{n}"), 1));
+        put(&mut client, pages.collect()).await;
+    });
+    let mut bench = portolan();
+    bench
+        .args(["bench", "frontier-server", "--urls", "2000"])
+        .args(["--hosts", "20", "--get-s", "5", "--json"])
+        .args(["--server", &frontier.url()]);
+    let figures = run(&mut bench).succeeded().json();
+    assert_eq!(figures["get"]["urls"], 200, "{figures}");
+    frontier.call(async |mut client| {
+        assert_eq!(stats(&mut client).await.in_process, 0);
+        assert_eq!(get(&mut client, 1).await.len(), 1);
+        // The queue rests for the second that it has by default.
+        assert!(get(&mut client, 3).await.is_empty());
+        let crawls = client.list_crawls(Local { local: false }).await;
+        assert_eq!(crawls.expect("crawls").into_inner().values, ["DEFAULT"]);
+    });
 }
