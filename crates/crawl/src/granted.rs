@@ -55,8 +55,11 @@ enum News {
     },
     /// Granted URLs that are not fetched here, or were fetched before.
     Done(Vec<UrlInfo>),
-    /// Granted URLs that are still to be fetched here: not to be given to others before this date.
+    /// Granted URLs that are not for this crawl: not to be given to anybody before this date.
     Later(Vec<UrlInfo>, u64),
+    /// Granted URLs, with their canonical form, that are still to be fetched here: not to be given to others before this date. A visit that
+    /// was told meanwhile counts more.
+    Renew(Vec<(String, UrlInfo)>, u64),
     /// Nothing comes any more. Says when all has been told.
     End(oneshot::Sender<()>),
 }

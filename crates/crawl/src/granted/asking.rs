@@ -334,7 +334,7 @@ impl Asking {
             return Ok(());
         }
         let snapshot = Snapshot::open(&self.registry, shared.ids)?;
-        let (mut done, mut later) = (Vec::new(), Vec::new());
+        let (mut done, mut renewed) = (Vec::new(), Vec::new());
         for url in old {
             let known = snapshot.find(shared.ids.doc(&url))?;
             // What is not in the registry yet is on its way there.
@@ -345,7 +345,7 @@ impl Asking {
             if is_to_come {
                 for grant in outstanding.get_mut(&url).into_iter().flatten() {
                     grant.until = until;
-                    later.push(grant.info.clone());
+                    renewed.push((url.clone(), grant.info.clone()));
                 }
             } else {
                 let grants = outstanding.remove(&url).into_iter().flatten();
@@ -354,12 +354,12 @@ impl Asking {
         }
         tracing::debug!(
             done = done.len(),
-            renewed = later.len(),
+            renewed = renewed.len(),
             "leases are half over"
         );
         runtime.block_on(async {
             self.granted.tell(News::Done(done)).await;
-            self.granted.tell(News::Later(later, until)).await;
+            self.granted.tell(News::Renew(renewed, until)).await;
         });
         Ok(())
     }

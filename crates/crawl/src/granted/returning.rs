@@ -1,5 +1,6 @@
 //! The thread that tells the server what became of its URLs. It never waits for anyone but the server.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -91,9 +92,20 @@ impl Returning {
                 News::Later(infos, date) => {
                     known.extend(infos.into_iter().map(|info| as_known(info, date)));
                 }
+                News::Renew(renewed, date) => {
+                    // What was settled since has been taken out, and nothing but a visit or the asking thread itself does so.
+                    let outstanding = self.granted.outstanding();
+                    let is_open = |(url, info): &(String, UrlInfo)| {
+                        let grants = outstanding.get(url);
+                        grants.is_some_and(|grants| grants.iter().any(|g| g.info.url == info.url))
+                    };
+                    let open = renewed.into_iter().filter(is_open);
+                    known.extend(open.map(|(_, info)| as_known(info, date)));
+                }
                 News::End(sender) => end = Some(sender),
             }
         }
+        keep_last(&mut known);
         self.put(client, discovered).await;
         self.put(client, known).await;
         end
@@ -147,11 +159,24 @@ impl Returning {
     }
 }
 
+/// Of what is told of one URL the last counts. What the server did not take is told again, so nothing else may be among it.
+fn keep_last(known: &mut Vec<UrlItem>) {
+    let mut seen = HashSet::new();
+    known.reverse();
+    known.retain(|item| match &item.item {
+        Some(url_item::Item::Known(KnownUrlItem {
+            info: Some(info), ..
+        })) => seen.insert((info.key.clone(), info.url.clone())),
+        _ => true,
+    });
+    known.reverse();
+}
+
 /// Takes out of `items` what the server has acknowledged.
 async fn try_put(client: &mut Client, items: &mut Vec<UrlItem>) -> Result<(), tonic::Status> {
     let sent = tokio_stream::iter(items.clone());
     let mut acks = client.put_ur_ls(sent).await?.into_inner();
-    let mut taken = std::collections::HashSet::new();
+    let mut taken = HashSet::new();
     let ended = loop {
         match acks.message().await {
             Ok(Some(ack)) if ack.status() == AckStatus::Fail => {}
