@@ -261,7 +261,7 @@ impl Asking {
     ) {
         let shared = hand.shared;
         let until = now_s() + u64::from(self.settings.lease_s);
-        let mut batches: BTreeMap<u16, (LinkBatch, LinkBatch)> = BTreeMap::new();
+        let mut batches: BTreeMap<u16, LinkBatch> = BTreeMap::new();
         let (mut refused, mut others) = (Vec::new(), Vec::new());
         for info in infos {
             let Ok(url) = self.canonicalizer.parse(&info.url) else {
@@ -281,23 +281,21 @@ impl Asking {
                 others.push(info);
                 continue;
             }
-            let (links, verdicts) = batches.entry(admitted.owner.0).or_default();
+            // A link: it makes due what is new or waits, and not what was excluded for what its server said.
+            let links = batches.entry(admitted.owner.0).or_default();
             links.push_known(admitted.doc, admitted.link);
-            // If it was known and waited, the link alone does not make it due.
-            verdicts.push_known(admitted.doc, admitted.link);
             let mut outstanding = self.granted.outstanding();
             let grants = outstanding.entry(url.as_str().to_owned()).or_default();
             grants.retain(|grant| grant.info.url != info.url);
             grants.push(Grant { info, until });
         }
-        for (partition, (links, verdicts)) in batches {
+        for (partition, links) in batches {
+            let docs = links.docs().unwrap_or_default().to_vec();
             let links = Entry::Links {
                 source: None,
                 links,
             };
-            let docs = verdicts.docs().unwrap_or_default().to_vec();
             hand.over(PartitionId(partition), links);
-            hand.verdicts(PartitionId(partition), verdicts);
             if self.settings.refetch_after_s > 0 {
                 hand.over(PartitionId(partition), Entry::Refresh { docs });
             }
