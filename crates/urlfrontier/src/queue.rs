@@ -56,7 +56,7 @@ impl Queue {
 
     /// From when on a call may get URLs of it, as far as the queue knows.
     pub(crate) fn opens_ms(&self, default_delay: u32) -> u64 {
-        if self.limit > 0 && self.completed >= u64::from(self.limit) {
+        if self.is_at_limit() {
             return NEVER;
         }
         let returned = self.leases.first().map_or(NEVER, |(until, _)| *until);
@@ -67,6 +67,11 @@ impl Queue {
             gave => gave.saturating_add(delay),
         };
         due.max(rested).max(self.blocked_until.saturating_mul(1000))
+    }
+
+    /// Are as many URLs completed as are wanted of it?
+    pub(crate) fn is_at_limit(&self) -> bool {
+        self.limit > 0 && self.completed >= u64::from(self.limit)
     }
 
     pub(crate) fn is_blocked(&self, now_ms: u64) -> bool {

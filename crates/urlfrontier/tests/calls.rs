@@ -528,3 +528,46 @@ async fn a_client_that_goes_away_takes_little_with_it() {
     assert!(told.in_process < 10_000, "{} are leased", told.in_process);
     assert_eq!(told.size, 20_000);
 }
+
+/// URLs of one queue that are so long that a server cannot send many of them ahead of their reader.
+async fn long_urls(client: &mut portolan_urlfrontier::Client, count: u32) {
+    let page = |n: u32| discovered(&format!("http://a.test/{}/{n}", "x".repeat(10_000)), "");
+    put(client, (0..count).map(page).collect()).await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_read_slowly_gets_no_url_twice_and_ends() {
+    let frontier = Frontier::begin().await;
+    let mut client = frontier.client.clone();
+    long_urls(&mut client, 1_500).await;
+    // What is sent first is long no longer leased when the last piece is asked for.
+    let stream = client.get_ur_ls(want(0, 0, 1)).await.expect("URLs");
+    let mut stream = stream.into_inner();
+    let mut seen = std::collections::HashSet::new();
+    while let Some(info) = stream.message().await.expect("a message") {
+        let number = seen.len();
+        assert!(seen.insert(info.url), "number {number} came before");
+        if seen.len().is_multiple_of(400) {
+            tokio::time::sleep(Duration::from_millis(1100)).await;
+        }
+    }
+    assert_eq!(seen.len(), 1_500);
+}
+
+#[tokio::test]
+async fn a_block_ends_a_queue_in_the_middle_of_a_call() {
+    let frontier = Frontier::begin().await;
+    let mut client = frontier.client.clone();
+    long_urls(&mut client, 3_000).await;
+    let stream = client.get_ur_ls(want(0, 0, 100)).await.expect("URLs");
+    let mut stream = stream.into_inner();
+    stream.message().await.expect("a message").expect("a URL");
+    let block = BlockQueueParams {
+        key: "a.test".to_owned(),
+        time: now() + 100,
+        ..Default::default()
+    };
+    client.block_queue_until(block).await.expect("a block");
+    let rest = all(stream).await.len();
+    assert!(rest < 2_000, "{rest} more came from a queue that is blocked");
+}

@@ -41,7 +41,9 @@ pub(crate) struct Cursor {
     queues_left: u64,
     /// In the middle of a queue, which may give so many more.
     within: Option<(QueueId, u64)>,
-    has_begun: bool,
+    /// When the call began, once it has. What is due later, or comes back later because its lease ends, is not for it: otherwise a call that is
+    /// read slowly would be given the same URLs again, without end.
+    began_ms: Option<u64>,
 }
 
 impl Cursor {
@@ -53,7 +55,7 @@ impl Cursor {
             behind: None,
             until: None,
             within: None,
-            has_begun: false,
+            began_ms: None,
         }
     }
 }
@@ -72,20 +74,22 @@ impl Ledger {
         }
         // Scans see what is committed.
         self.commit()?;
-        if !cursor.has_begun {
-            self.begin(&mut cursor, now_ms);
-        }
+        let began_ms = match cursor.began_ms {
+            Some(began_ms) => began_ms,
+            None => self.begin(&mut cursor, now_ms),
+        };
+        let until_ms = now_ms.saturating_add(cursor.order.lease_ms);
         while taken.len() < most {
             let (id, left, is_new) = match cursor.within.take() {
-                Some((id, left)) => (id, left, false),
-                None => match self.next_queue(&mut cursor, now_ms) {
+                Some((id, left)) if self.may_go_on(id, now_ms) => (id, left, false),
+                _ => match self.next_queue(&mut cursor, now_ms) {
                     Some(id) => (id, cursor.order.per_queue, true),
                     None => return Ok((taken, None)),
                 },
             };
             let room = left.min((most - taken.len()) as u64);
             let before = taken.len();
-            let has_more = self.lease_from(id, room, cursor.order.lease_ms, now_ms, &mut taken)?;
+            let has_more = self.lease_from(id, room, (began_ms, now_ms, until_ms), &mut taken)?;
             let got = (taken.len() - before) as u64;
             if is_new && got > 0 {
                 cursor.queues_left -= 1;
@@ -98,8 +102,8 @@ impl Ledger {
         Ok((taken, Some(cursor)))
     }
 
-    fn begin(&mut self, cursor: &mut Cursor, now_ms: u64) {
-        cursor.has_begun = true;
+    fn begin(&mut self, cursor: &mut Cursor, now_ms: u64) -> u64 {
+        cursor.began_ms = Some(now_ms);
         cursor.until = Some(self.crawls.open_until(now_ms));
         cursor.crawls = match &cursor.order.crawl {
             Some(crawl) => vec![crawl.as_str().into()],
@@ -112,6 +116,13 @@ impl Ledger {
                 names
             }
         };
+        now_ms
+    }
+
+    /// Has nobody blocked or deleted the queue, and has it not reached its limit, since it gave the first URLs to a call?
+    fn may_go_on(&self, id: QueueId, now_ms: u64) -> bool {
+        let queue = self.crawls.queue(id);
+        queue.is_some_and(|queue| !queue.is_blocked(now_ms) && !queue.is_at_limit())
     }
 
     /// The next queue that may give to this call.
@@ -143,19 +154,17 @@ impl Ledger {
         None
     }
 
-    /// Leases the first URLs of a queue that are due. Are more of them due?
+    /// Leases the first URLs of a queue that were due when the call began, until a moment. Are there more of them?
     fn lease_from(
         &mut self,
         id: QueueId,
         most: u64,
-        lease_ms: u64,
-        now_ms: u64,
+        (began_ms, now_ms, until_ms): (u64, u64, u64),
         taken: &mut Vec<UrlInfo>,
     ) -> Result<bool, FrontierError> {
-        self.return_leased(id, now_ms)?;
-        let found = self.first_due(id, most, now_ms / 1000)?;
+        self.return_leased(id, began_ms)?;
+        let found = self.first_due(id, most, began_ms / 1000)?;
         let (next_due, floor) = found.next;
-        let until_ms = now_ms.saturating_add(lease_ms);
         let Some(queue) = self.crawls.queue(id) else {
             return Ok(false);
         };
@@ -197,7 +206,7 @@ impl Ledger {
         }
         self.crawls.settle(id, count > 0);
         self.commit()?;
-        Ok(next_due <= now_ms / 1000)
+        Ok(next_due <= began_ms / 1000)
     }
 
     /// URLs whose lease has ended wait again, at the date they had.
