@@ -7,6 +7,7 @@
 //! again if the server grants it once more.
 
 mod asking;
+mod left;
 mod returning;
 
 use std::collections::HashMap;
@@ -23,6 +24,8 @@ use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use asking::Asking;
 pub(crate) use returning::Returning;
+
+use left::LeftToOthers;
 
 use crate::error::CrawlError;
 use crate::settings::FrontierServerSettings;
@@ -55,8 +58,8 @@ enum News {
     },
     /// Granted URLs that are not fetched here, or were fetched before.
     Done(Vec<UrlInfo>),
-    /// Granted URLs that are not for this crawl: not to be given to anybody before this date.
-    Later(Vec<UrlInfo>, u64),
+    /// Granted URLs that are not for this crawl: the scope leaves them out. They are for others, a little later.
+    Others(Vec<UrlInfo>),
     /// Granted URLs, with their canonical form, that are still to be fetched here: not to be given to others before this date. A visit that
     /// was told meanwhile counts more.
     Renew(Vec<(String, UrlInfo)>, u64),
@@ -69,6 +72,7 @@ enum News {
 pub(crate) struct Granted {
     news: mpsc::Sender<News>,
     outstanding: Mutex<Outstanding>,
+    left_to_others: Mutex<LeftToOthers>,
     /// News on their way.
     untold: AtomicU64,
     /// The crawl ends.
@@ -91,6 +95,7 @@ impl Granted {
         let granted = Arc::new(Self {
             news,
             outstanding: Mutex::default(),
+            left_to_others: Mutex::default(),
             untold: AtomicU64::new(0),
             ending: AtomicBool::new(false),
         });
@@ -100,6 +105,12 @@ impl Granted {
 
     fn outstanding(&self) -> MutexGuard<'_, Outstanding> {
         self.outstanding
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn left_to_others(&self) -> MutexGuard<'_, LeftToOthers> {
+        self.left_to_others
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

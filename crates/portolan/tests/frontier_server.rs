@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use harness::small::{Small, set};
 use harness::{QUICK, Site, finish, portolan, run, signal, start, text, wait_until};
 use portolan_simweb::{Fault, TruthQuery, WebSpec};
 use portolan_urlfrontier::api::*;
@@ -290,5 +291,71 @@ fn a_bench_leaves_other_crawls_and_their_delays_alone() {
         assert!(get(&mut client, 3).await.is_empty());
         let crawls = client.list_crawls(Local { local: false }).await;
         assert_eq!(crawls.expect("crawls").into_inner().values, ["DEFAULT"]);
+    });
+}
+
+/// A crawl of a Web of a few pages, with the scope and the delay that it has by default, and a short lease.
+fn from_small(frontier: &Frontier, small: &Small, arguments: &[&str]) -> Command {
+    let config = small.config("[frontier_server]\nlease_s = 6\n");
+    let mut command = small.command(arguments);
+    command
+        .args(["--config", &config])
+        .args(["--frontier-server", &frontier.url()]);
+    command
+}
+
+async fn date_of(client: &mut Client, url: &str) -> u64 {
+    let asked = UrlStatusRequest {
+        url: url.to_owned(),
+        ..UrlStatusRequest::default()
+    };
+    let item = client.get_url_status(asked).await.expect("a URL");
+    match item.into_inner().item {
+        Some(url_item::Item::Known(known)) => known.refetchable_from_date,
+        other => panic!("{other:?} is not known"),
+    }
+}
+
+fn now() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.expect("a time").as_secs()
+}
+
+/// What the scope leaves out goes back soon, and the crawl ends all the same, but not before what is its own has come: although others fetched
+/// some of what it gave back, so that fewer URLs are left than it gave back.
+#[test]
+fn what_is_left_to_others_is_told_from_what_is_to_come() {
+    let small = Small::serve(&[("a.test/", "home"), ("a.test/late", "late")]);
+    let frontier = Frontier::serve(&small.out().with_extension("frontier"), "127.0.0.1:0");
+    let others = [1, 2, 3].map(|n| format!("http://other{n}.test/"));
+    let late = "http://a.test/late";
+    frontier.call(async |mut client| {
+        let mut items: Vec<_> = others.iter().map(|url| known(url, 1)).collect();
+        items.push(known(late, now() + 8));
+        put(&mut client, items).await;
+    });
+    let begun = Instant::now();
+    let child = start(&mut from_small(&frontier, &small, &["http://a.test/"]));
+    frontier.call(async |mut client| {
+        let mut given_back = 0;
+        while given_back < others.len() {
+            assert!(begun.elapsed() < START_LIMIT, "{given_back} were given back");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            given_back = 0;
+            for url in &others {
+                let date = date_of(&mut client, url).await;
+                assert!(date < now() + 100, "not for {} s", date - now());
+                given_back += usize::from(date > 1);
+            }
+        }
+        let done = others[..2].iter().map(|url| known(url, 0));
+        put(&mut client, done.collect()).await;
+    });
+    let report = finish(child, begun).succeeded().json();
+    assert_eq!(text(&report, "stopped_by"), "done");
+    assert_eq!(small.asked(), set(&["a.test/", "a.test/late"]));
+    frontier.call(async |mut client| {
+        assert_eq!(date_of(&mut client, late).await, 0);
+        assert_eq!(stats(&mut client).await.size, 1);
     });
 }

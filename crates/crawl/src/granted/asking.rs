@@ -11,8 +11,11 @@ use portolan_model::{
 };
 use portolan_registry::{Entry, Snapshot, UrlState};
 use portolan_urlfrontier::Client;
-use portolan_urlfrontier::api::{GetParams, QueueWithinCrawlParams, UrlInfo, get_params};
+use portolan_urlfrontier::api::{
+    GetParams, QueueWithinCrawlParams, UrlInfo, UrlItem, get_params, url_item,
+};
 use tokio::runtime::Runtime;
+use tonic::Code;
 
 use super::{Grant, Granted, News, address, of_frontier, runtime};
 use crate::admission::Sighting;
@@ -36,8 +39,9 @@ const TOGETHER: usize = 500;
 /// The server has nothing left, and nobody here has anything to do, for so many calls in a row: that is the end.
 const EMPTY_CALLS: u32 = 3;
 
-/// A URL that the scope leaves out does not come again for so many seconds.
-const GIVEN_BACK_S: u64 = 86_400;
+fn is_done(item: &UrlItem) -> bool {
+    matches!(&item.item, Some(url_item::Item::Known(known)) if known.refetchable_from_date == 0)
+}
 
 /// Seconds since 1970, as the server counts them.
 pub(super) fn now_s() -> u64 {
@@ -54,8 +58,8 @@ pub(crate) struct Asking {
     /// Seeds of this run: the server decides when they are fetched, too.
     seeds: Vec<CanonicalUrl>,
     resumed: bool,
-    /// Granted URLs that are not for this crawl, by its scope: they were given back for others.
-    left_to_others: u64,
+    /// The scope has left a granted URL out.
+    has_given_back: bool,
 }
 
 impl Asking {
@@ -75,7 +79,7 @@ impl Asking {
             gauges: Vec::new(),
             seeds,
             resumed,
-            left_to_others: 0,
+            has_given_back: false,
         }
     }
 
@@ -171,20 +175,21 @@ impl Asking {
                 continue;
             }
             match runtime.block_on(self.ask(&mut client)) {
-                Ok(infos) if infos.is_empty() => {
+                Ok(infos) => {
+                    tracing::debug!(urls = infos.len(), "granted by the frontier server");
+                    if self.admit(hand, judge, infos, &runtime) {
+                        empty_calls = 0;
+                        // Queues that opened meanwhile come with the next call, but not at any price.
+                        next_call = Instant::now() + NAP;
+                        continue;
+                    }
                     next_call = Instant::now() + NOTHING_CAME;
+                    self.wait_until_told(shared);
                     let is_over = self.is_quiet(shared) && self.is_empty(&runtime, &mut client);
                     empty_calls = if is_over { empty_calls + 1 } else { 0 };
                     if empty_calls >= EMPTY_CALLS {
                         return Ok(());
                     }
-                }
-                Ok(infos) => {
-                    empty_calls = 0;
-                    // Queues that opened meanwhile come with the next call, but not at any price.
-                    next_call = Instant::now() + NAP;
-                    tracing::debug!(urls = infos.len(), "granted by the frontier server");
-                    self.admit(hand, judge, infos, &runtime);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the frontier server does not answer");
@@ -223,7 +228,7 @@ impl Asking {
         }
     }
 
-    /// Has the server no URL of this crawl that may still be fetched, by us or by others, but for those that our scope leaves out?
+    /// Has the server no URL of this crawl that may still be fetched, by us or by others, but for those that we gave back?
     fn is_empty(&self, runtime: &Runtime, client: &mut Client) -> bool {
         let asked = QueueWithinCrawlParams {
             crawl_id: self.crawl_id(),
@@ -231,7 +236,44 @@ impl Asking {
         };
         let told = runtime
             .block_on(async { tokio::time::timeout(PATIENCE, client.get_stats(asked)).await });
-        matches!(told, Ok(Ok(stats)) if stats.get_ref().size <= self.left_to_others)
+        let Ok(Ok(stats)) = told else {
+            return false;
+        };
+        let (stats, left) = (stats.get_ref(), self.granted.left_to_others().count());
+        // Who has URLs under lease may find more.
+        stats.size == 0
+            || (left.is_some_and(|left| stats.size <= left)
+                && stats.in_process == 0
+                && self.still_wait(runtime, client))
+    }
+
+    /// Do the URLs that were given back still wait, as far as some of them tell? If not, there may be others in their place.
+    fn still_wait(&self, runtime: &Runtime, client: &mut Client) -> bool {
+        let sample = self.granted.left_to_others().sample();
+        for mut asked in sample {
+            asked.crawl_id = self.crawl_id();
+            let status = async {
+                tokio::time::timeout(PATIENCE, client.get_url_status(asked)).await
+            };
+            match runtime.block_on(status) {
+                Ok(Ok(item)) if is_done(item.get_ref()) => {}
+                // Not every server can tell.
+                Ok(Ok(_)) => continue,
+                Ok(Err(error)) if error.code() == Code::Unimplemented => return true,
+                Ok(Err(error)) if error.code() == Code::NotFound => {}
+                _ => return false,
+            }
+            self.granted.left_to_others().forget_all();
+            return false;
+        }
+        true
+    }
+
+    /// Until the server knows all that it is to hear, or the crawl is to stop.
+    fn wait_until_told(&self, shared: &Shared) {
+        while self.granted.untold.load(Ordering::SeqCst) > 0 && !shared.budget.is_stopping() {
+            std::thread::sleep(NAP);
+        }
     }
 
     /// Is nothing under way here, and nothing on its way to the server?
@@ -251,20 +293,23 @@ impl Asking {
                 .any(|g| g.failing.load(Ordering::SeqCst) > 0)
     }
 
-    /// Granted URLs become due here, unless they have been visited. What is no URL is done; what the scope leaves out is given back.
+    /// Granted URLs become due here, unless they have been visited. What is no URL is done; what the scope leaves out is given back. False if
+    /// nothing came but what was given back before.
     fn admit(
         &mut self,
         hand: &Hand<'_>,
         judge: &mut Judge<'_>,
         infos: Vec<UrlInfo>,
         runtime: &Runtime,
-    ) {
+    ) -> bool {
         let shared = hand.shared;
+        let mut has_news = false;
         let until = now_s() + u64::from(self.settings.lease_s);
         let mut batches: BTreeMap<u16, LinkBatch> = BTreeMap::new();
         let (mut refused, mut others) = (Vec::new(), Vec::new());
         for info in infos {
             let Ok(url) = self.canonicalizer.parse(&info.url) else {
+                has_news = true;
                 refused.push(info);
                 continue;
             };
@@ -277,9 +322,15 @@ impl Asking {
             };
             let doc = url.doc_id(&shared.ids);
             let admitted = judge.admission.admit(&shared.scope(), &url, doc, found);
+            let is_left = self.granted.left_to_others().holds(&info);
+            has_news |= !is_left;
             if matches!(admitted.link.verdict, Verdict::Exclude(_)) {
                 others.push(info);
                 continue;
+            }
+            if is_left {
+                self.granted.left_to_others().take_back(&info);
+                has_news = true;
             }
             // A link: it makes due what is new or waits, and not what was excluded for what its server said.
             let links = batches.entry(admitted.owner.0).or_default();
@@ -304,16 +355,15 @@ impl Asking {
             runtime.block_on(self.granted.tell(News::Done(refused)));
         }
         if !others.is_empty() {
-            if self.left_to_others == 0 {
+            if !std::mem::replace(&mut self.has_given_back, true) {
                 tracing::warn!(
                     url = others[0].url,
                     "the frontier server grants URLs that this crawl's scope leaves out; they are given back for others"
                 );
             }
-            self.left_to_others += others.len() as u64;
-            let others = News::Later(others, now_s() + GIVEN_BACK_S);
-            runtime.block_on(self.granted.tell(others));
+            runtime.block_on(self.granted.tell(News::Others(others)));
         }
+        has_news
     }
 
     /// Leases that are half over are looked after: what was settled before it was granted is done, and what is still due here is not to be

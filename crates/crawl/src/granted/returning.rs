@@ -89,8 +89,8 @@ impl Returning {
                     let date = self.refetch_date();
                     known.extend(infos.into_iter().map(|info| as_known(info, date)));
                 }
-                News::Later(infos, date) => {
-                    known.extend(infos.into_iter().map(|info| as_known(info, date)));
+                News::Others(infos) => {
+                    known.extend(infos.into_iter().map(|info| self.given_back(info, false)));
                 }
                 News::Renew(renewed, date) => {
                     // What was settled since has been taken out, and nothing but a visit or the asking thread itself does so.
@@ -117,6 +117,12 @@ impl Returning {
             0 => 0,
             after => super::asking::now_s() + after,
         }
+    }
+
+    /// For others, and not at once: they would hardly get it if we were always first. `is_settled`: it was granted and settled here.
+    fn given_back(&self, info: UrlInfo, is_settled: bool) -> UrlItem {
+        let after = self.granted.left_to_others().give_back(&info, is_settled);
+        as_known(info, super::asking::now_s() + after)
     }
 
     fn discovered(&self, url: String) -> UrlItem {
