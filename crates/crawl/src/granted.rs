@@ -48,23 +48,40 @@ struct Grant {
 /// Granted URLs that have not been settled, by their canonical form.
 type Outstanding = HashMap<String, Vec<Grant>>;
 
+/// A URL whose way ends here.
+#[derive(Debug)]
+struct Settled {
+    url: String,
+    /// Others may fetch it: only this crawl's settings or its machine kept it from it.
+    for_others: bool,
+}
+
 /// What the server is to hear.
 #[derive(Debug)]
 enum News {
     /// A visit is durable: where it led, and what was visited, unless it stays due.
     Visit {
-        settled: Option<String>,
+        settled: Option<Settled>,
         links: Vec<String>,
     },
     /// Granted URLs that are not fetched here, or were fetched before.
     Done(Vec<UrlInfo>),
-    /// Granted URLs that are not for this crawl: the scope leaves them out. They are for others, a little later.
-    Others(Vec<UrlInfo>),
+    /// Granted URLs that are not for this crawl. They are for others, a little later.
+    Others(Vec<UrlInfo>, Why),
     /// Granted URLs, with their canonical form, that are still to be fetched here: not to be given to others before this date. A visit that
     /// was told meanwhile counts more.
     Renew(Vec<(String, UrlInfo)>, u64),
     /// Nothing comes any more. Says when all has been told.
     End(oneshot::Sender<()>),
+}
+
+/// Why a granted URL is for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// The scope leaves it out, as it is now.
+    Scope,
+    /// It was settled here.
+    Settled,
 }
 
 /// The crawl's side of its server.
@@ -150,7 +167,7 @@ impl Granted {
 
 /// What a committed entry has for the server.
 pub(crate) struct Committed {
-    settled: Option<String>,
+    settled: Option<Settled>,
     links: Vec<String>,
 }
 
@@ -166,7 +183,7 @@ impl Committed {
                 ..
             } => {
                 links.extend(forwards.iter().flat_map(|(_, batch)| waiting(batch)));
-                (!matches!(visit.outcome, Outcome::Retry(_))).then(|| url.clone())
+                Settled::of(url, visit.outcome)
             }
             Entry::Host { forwards, .. } => {
                 links.extend(forwards.iter().flat_map(|(_, batch)| waiting(batch)));
@@ -176,6 +193,26 @@ impl Committed {
         };
         (settled.is_some() || !links.is_empty()).then_some(Self { settled, links })
     }
+}
+
+impl Settled {
+    /// None: it stays due.
+    fn of(url: &str, outcome: Outcome) -> Option<Self> {
+        let for_others = match outcome {
+            Outcome::Retry(_) => return None,
+            Outcome::Excluded(reason) => is_ours_alone(reason),
+            _ => false,
+        };
+        Some(Self {
+            url: url.to_owned(),
+            for_others,
+        })
+    }
+}
+
+/// Is it our own matter that a URL was excluded, as with a budget of pages that is used up?
+fn is_ours_alone(reason: Reason) -> bool {
+    reason.is_liftable() || reason == Reason::PrivateAddress
 }
 
 /// Those of the links that are for the server to grant.

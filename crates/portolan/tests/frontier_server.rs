@@ -295,8 +295,8 @@ fn a_bench_leaves_other_crawls_and_their_delays_alone() {
 }
 
 /// A crawl of a Web of a few pages, with the scope and the delay that it has by default, and a short lease.
-fn from_small(frontier: &Frontier, small: &Small, arguments: &[&str]) -> Command {
-    let config = small.config("[frontier_server]\nlease_s = 6\n");
+fn from_small(frontier: &Frontier, small: &Small, settings: &str, arguments: &[&str]) -> Command {
+    let config = small.config(&format!("{settings}\n[frontier_server]\nlease_s = 10\n"));
     let mut command = small.command(arguments);
     command
         .args(["--config", &config])
@@ -335,7 +335,7 @@ fn what_is_left_to_others_is_told_from_what_is_to_come() {
         put(&mut client, items).await;
     });
     let begun = Instant::now();
-    let child = start(&mut from_small(&frontier, &small, &["http://a.test/"]));
+    let child = start(&mut from_small(&frontier, &small, "", &["http://a.test/"]));
     frontier.call(async |mut client| {
         let mut given_back = 0;
         while given_back < others.len() {
@@ -358,4 +358,48 @@ fn what_is_left_to_others_is_told_from_what_is_to_come() {
         assert_eq!(date_of(&mut client, late).await, 0);
         assert_eq!(stats(&mut client).await.size, 1);
     });
+}
+
+/// A crawl's own budget is no reason that nobody fetches a page.
+#[test]
+fn what_a_budget_leaves_is_for_others() {
+    let links = r#"<a href="/1">1</a><a href="/2">2</a><a href="/3">3</a>"#;
+    let small = Small::serve(&[
+        ("a.test/", links),
+        ("a.test/1", "one"),
+        ("a.test/2", "two"),
+        ("a.test/3", "three"),
+    ]);
+    let frontier = Frontier::serve(&small.out().with_extension("frontier"), "127.0.0.1:0");
+    let settings = "[limits]\nmax_pages_per_host = 2";
+    let mut crawl = from_small(&frontier, &small, settings, &["http://a.test/"]);
+    let report = run(&mut crawl).succeeded().json();
+    assert_eq!(text(&report, "stopped_by"), "done");
+    assert_eq!(small.asked().len(), 2);
+    frontier.call(async |mut client| {
+        let told = stats(&mut client).await;
+        assert_eq!((told.size, told.counts["completed"]), (2, 2));
+    });
+}
+
+/// A page whose type is not wanted was fetched, and that is all that it is for this crawl, also if the server grants it once more.
+#[test]
+fn what_was_excluded_by_its_content_is_not_fetched_again() {
+    let data = "HTTP/1.1 200 OK\r\nContent-Type: application/x-data\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
+    let small = Small::serve(&[
+        ("a.test/", r#"<a href="/data">data</a>"#),
+        ("a.test/data", data),
+    ]);
+    let frontier = Frontier::serve(&small.out().with_extension("frontier"), "127.0.0.1:0");
+    let settings = "[content]\ntypes = [\"text/html\"]";
+    run(&mut from_small(&frontier, &small, settings, &["http://a.test/"])).succeeded();
+    assert_eq!(small.asked(), set(&["a.test/", "a.test/data"]));
+    let why = small.why("http://a.test/data");
+    assert!(why.contains("content type"), "{why}");
+    let data = "http://a.test/data";
+    frontier.call(async |mut client| put(&mut client, vec![known(data, 1)]).await);
+    let ran = run(&mut from_small(&frontier, &small, settings, &[]));
+    assert_eq!(text(&ran.json(), "stopped_by"), "done");
+    assert_eq!(small.asked(), set(&[]));
+    frontier.call(async |mut client| assert_eq!(date_of(&mut client, data).await, 0));
 }

@@ -17,7 +17,7 @@ use portolan_urlfrontier::api::{
 use tokio::runtime::Runtime;
 use tonic::Code;
 
-use super::{Grant, Granted, News, address, of_frontier, runtime};
+use super::{Grant, Granted, News, Why, address, is_ours_alone, of_frontier, runtime};
 use crate::admission::Sighting;
 use crate::crawl::REGISTRY_DIR;
 use crate::error::CrawlError;
@@ -306,8 +306,12 @@ impl Asking {
         let mut has_news = false;
         let until = now_s() + u64::from(self.settings.lease_s);
         let mut batches: BTreeMap<u16, LinkBatch> = BTreeMap::new();
-        let (mut refused, mut others) = (Vec::new(), Vec::new());
+        let (mut refused, mut others, mut settled) = (Vec::new(), Vec::new(), Vec::new());
         for info in infos {
+            if self.granted.left_to_others().is_settled(&info) {
+                settled.push(info);
+                continue;
+            }
             let Ok(url) = self.canonicalizer.parse(&info.url) else {
                 has_news = true;
                 refused.push(info);
@@ -361,7 +365,10 @@ impl Asking {
                     "the frontier server grants URLs that this crawl's scope leaves out; they are given back for others"
                 );
             }
-            runtime.block_on(self.granted.tell(News::Others(others)));
+            runtime.block_on(self.granted.tell(News::Others(others, Why::Scope)));
+        }
+        if !settled.is_empty() {
+            runtime.block_on(self.granted.tell(News::Others(settled, Why::Settled)));
         }
         has_news
     }
@@ -382,11 +389,11 @@ impl Asking {
             return Ok(());
         }
         let snapshot = Snapshot::open(&self.registry, shared.ids)?;
-        let (mut done, mut renewed) = (Vec::new(), Vec::new());
+        let (mut done, mut others, mut renewed) = (Vec::new(), Vec::new(), Vec::new());
         for url in old {
             let known = snapshot.find(shared.ids.doc(&url))?;
             // What is not in the registry yet is on its way there.
-            let is_to_come = known.is_none_or(|known| {
+            let is_to_come = known.as_ref().is_none_or(|known| {
                 known.state == UrlState::Due || known.reason == Some(Reason::WaitsForItsShare)
             });
             let mut outstanding = self.granted.outstanding();
@@ -395,18 +402,25 @@ impl Asking {
                     grant.until = until;
                     renewed.push((url.clone(), grant.info.clone()));
                 }
-            } else {
-                let grants = outstanding.remove(&url).into_iter().flatten();
-                done.extend(grants.map(|grant| grant.info));
+                continue;
+            }
+            let for_others = known.and_then(|known| known.reason).is_some_and(is_ours_alone);
+            let infos = outstanding.remove(&url).into_iter().flatten();
+            let infos = infos.map(|grant| grant.info);
+            match for_others {
+                true => others.extend(infos),
+                false => done.extend(infos),
             }
         }
         tracing::debug!(
             done = done.len(),
+            others = others.len(),
             renewed = renewed.len(),
             "leases are half over"
         );
         runtime.block_on(async {
             self.granted.tell(News::Done(done)).await;
+            self.granted.tell(News::Others(others, Why::Settled)).await;
             self.granted.tell(News::Renew(renewed, until)).await;
         });
         Ok(())

@@ -5,6 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 
 use portolan_urlfrontier::api::{UrlInfo, UrlStatusRequest};
 
+use super::Why;
+
 /// What is given back may come again after so many seconds, to us or to others; each further time after twice as many, up to the most.
 const BACK_AFTER_S: u64 = 30;
 const BACK_AFTER_MOST_S: u64 = 480;
@@ -26,8 +28,7 @@ pub(super) struct LeftToOthers {
 #[derive(Debug, Clone, Copy)]
 struct Left {
     times: u8,
-    /// It was granted and settled here. Otherwise the scope leaves it out.
-    is_settled: bool,
+    why: Why,
 }
 
 impl LeftToOthers {
@@ -36,7 +37,7 @@ impl LeftToOthers {
     }
 
     /// Seconds until a URL may come again that is given back now.
-    pub(super) fn give_back(&mut self, info: &UrlInfo, is_settled: bool) -> u64 {
+    pub(super) fn give_back(&mut self, info: &UrlInfo, why: Why) -> u64 {
         let hash = self.hash(info);
         if self.left.len() >= REMEMBERED && !self.left.contains_key(&hash) {
             if !std::mem::replace(&mut self.overflows, true) {
@@ -47,11 +48,8 @@ impl LeftToOthers {
             }
             return BACK_AFTER_MOST_S;
         }
-        let left = self.left.entry(hash).or_insert(Left {
-            times: 0,
-            is_settled,
-        });
-        left.is_settled |= is_settled;
+        let left = self.left.entry(hash).or_insert(Left { times: 0, why });
+        left.why = why;
         let after = (BACK_AFTER_S << left.times).min(BACK_AFTER_MOST_S);
         if after < BACK_AFTER_MOST_S {
             left.times += 1;
@@ -76,10 +74,10 @@ impl LeftToOthers {
         self.left.contains_key(&self.hash(info))
     }
 
-    /// Was it settled here, and is others' now?
+    /// Was it settled here, so that it is nobody's but others'?
     pub(super) fn is_settled(&self, info: &UrlInfo) -> bool {
         let left = self.left.get(&self.hash(info));
-        left.is_some_and(|left| left.is_settled)
+        left.is_some_and(|left| left.why == Why::Settled)
     }
 
     /// It is ours now: the scope has become wider.
@@ -120,10 +118,10 @@ mod tests {
     #[test]
     fn what_comes_again_counts_once_and_waits_longer() {
         let mut left = LeftToOthers::default();
-        let mut waits = || left.give_back(&info(1), false);
+        let mut waits = || left.give_back(&info(1), Why::Scope);
         let seconds: Vec<u64> = (0..6).map(|_| waits()).collect();
         assert_eq!(seconds, [30, 60, 120, 240, 480, 480]);
-        left.give_back(&info(2), true);
+        left.give_back(&info(2), Why::Settled);
         assert_eq!(left.count(), Some(2));
         assert!(left.holds(&info(1)) && !left.is_settled(&info(1)));
         assert!(left.is_settled(&info(2)) && !left.holds(&info(3)));
@@ -137,7 +135,7 @@ mod tests {
     fn the_sample_is_of_all_of_them_and_stays_small() {
         let mut left = LeftToOthers::default();
         for number in 0..10_000 {
-            left.give_back(&info(number), false);
+            left.give_back(&info(number), Why::Scope);
         }
         assert_eq!(
             (left.count(), left.sample().len()),

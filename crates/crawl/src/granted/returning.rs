@@ -10,7 +10,7 @@ use portolan_urlfrontier::api::{DiscoveredUrlItem, KnownUrlItem, UrlInfo, UrlIte
 use portolan_urlfrontier::{Client, ServerAddress};
 use tokio::sync::mpsc;
 
-use super::{FAREWELL, Granted, News, of_frontier, runtime};
+use super::{FAREWELL, Granted, News, Settled, Why, of_frontier, runtime};
 use crate::error::CrawlError;
 use crate::settings::FrontierServerSettings;
 
@@ -80,17 +80,23 @@ impl Returning {
             match one {
                 News::Visit { settled, links } => {
                     discovered.extend(links.into_iter().map(|url| self.discovered(url)));
-                    let grants = settled.and_then(|url| self.granted.outstanding().remove(&url));
+                    let Some(Settled { url, for_others }) = settled else {
+                        continue;
+                    };
                     let date = self.refetch_date();
-                    let grants = grants.into_iter().flatten();
-                    known.extend(grants.map(|grant| as_known(grant.info, date)));
+                    let grants = self.granted.outstanding().remove(&url);
+                    let infos = grants.into_iter().flatten().map(|grant| grant.info);
+                    known.extend(infos.map(|info| match for_others {
+                        true => self.given_back(info, Why::Settled),
+                        false => as_known(info, date),
+                    }));
                 }
                 News::Done(infos) => {
                     let date = self.refetch_date();
                     known.extend(infos.into_iter().map(|info| as_known(info, date)));
                 }
-                News::Others(infos) => {
-                    known.extend(infos.into_iter().map(|info| self.given_back(info, false)));
+                News::Others(infos, why) => {
+                    known.extend(infos.into_iter().map(|info| self.given_back(info, why)));
                 }
                 News::Renew(renewed, date) => {
                     // What was settled since has been taken out, and nothing but a visit or the asking thread itself does so.
@@ -119,9 +125,9 @@ impl Returning {
         }
     }
 
-    /// For others, and not at once: they would hardly get it if we were always first. `is_settled`: it was granted and settled here.
-    fn given_back(&self, info: UrlInfo, is_settled: bool) -> UrlItem {
-        let after = self.granted.left_to_others().give_back(&info, is_settled);
+    /// For others, and not at once: they would hardly get it if we were always first.
+    fn given_back(&self, info: UrlInfo, why: Why) -> UrlItem {
+        let after = self.granted.left_to_others().give_back(&info, why);
         as_known(info, super::asking::now_s() + after)
     }
 
