@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use portolan_model::{LinkBatch, Outcome, Reason, Verdict};
+use portolan_model::{LinkBatch, LinkKind, Outcome, Reason, Verdict};
 use portolan_registry::Entry;
 use portolan_urlfrontier::api::UrlInfo;
 use portolan_urlfrontier::{FrontierError, ServerAddress};
@@ -90,6 +90,8 @@ pub(crate) struct Granted {
     news: mpsc::Sender<News>,
     outstanding: Mutex<Outstanding>,
     left_to_others: Mutex<LeftToOthers>,
+    /// What seeds redirected to in this run, and after how many redirects in a row. Earlier runs' are roots of the crawl.
+    seed_redirects: Mutex<HashMap<String, u8>>,
     /// News on their way.
     untold: AtomicU64,
     /// The crawl ends.
@@ -113,6 +115,7 @@ impl Granted {
             news,
             outstanding: Mutex::default(),
             left_to_others: Mutex::default(),
+            seed_redirects: Mutex::default(),
             untold: AtomicU64::new(0),
             ending: AtomicBool::new(false),
         });
@@ -132,6 +135,12 @@ impl Granted {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn seed_redirects(&self) -> MutexGuard<'_, HashMap<String, u8>> {
+        self.seed_redirects
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn tell(&self, news: News) {
         self.untold.fetch_add(1, Ordering::SeqCst);
         // Nobody hears any more only at the very end.
@@ -140,7 +149,15 @@ impl Granted {
 
     /// What was committed is told, in order.
     pub(crate) async fn tell_all(&self, committed: Vec<Committed>) {
-        for Committed { settled, links } in committed {
+        for committed in committed {
+            let Committed {
+                settled,
+                links,
+                seed_redirects,
+            } = committed;
+            if !seed_redirects.is_empty() {
+                self.seed_redirects().extend(seed_redirects);
+            }
             self.tell(News::Visit { settled, links }).await;
         }
     }
@@ -169,29 +186,47 @@ impl Granted {
 pub(crate) struct Committed {
     settled: Option<Settled>,
     links: Vec<String>,
+    seed_redirects: Vec<(String, u8)>,
 }
 
 impl Committed {
     /// None: nothing. Before the commit takes the links for other partitions away.
     pub(crate) fn of(entry: &Entry) -> Option<Self> {
-        let mut links = waiting(entry.links());
-        let settled = match entry {
+        let mut committed = Self {
+            settled: None,
+            links: Vec::new(),
+            seed_redirects: Vec::new(),
+        };
+        committed.take(entry.links());
+        match entry {
             Entry::Visit {
                 url,
                 visit,
                 forwards,
                 ..
             } => {
-                links.extend(forwards.iter().flat_map(|(_, batch)| waiting(batch)));
-                Settled::of(url, visit.outcome)
+                forwards.iter().for_each(|(_, links)| committed.take(links));
+                committed.settled = Settled::of(url, visit.outcome);
             }
             Entry::Host { forwards, .. } => {
-                links.extend(forwards.iter().flat_map(|(_, batch)| waiting(batch)));
-                None
+                forwards.iter().for_each(|(_, links)| committed.take(links));
             }
-            _ => None,
-        };
-        (settled.is_some() || !links.is_empty()).then_some(Self { settled, links })
+            _ => {}
+        }
+        (committed.settled.is_some() || !committed.links.is_empty()).then_some(committed)
+    }
+
+    /// Those of the links that are for the server to grant.
+    fn take(&mut self, links: &LinkBatch) {
+        for link in links.iter() {
+            if link.verdict != Verdict::Exclude(Reason::WaitsForItsShare) {
+                continue;
+            }
+            if link.kind == LinkKind::SeedRedirect {
+                self.seed_redirects.push((link.url.to_owned(), link.hops));
+            }
+            self.links.push(link.url.to_owned());
+        }
     }
 }
 
@@ -213,14 +248,6 @@ impl Settled {
 /// Is it our own matter that a URL was excluded, as with a budget of pages that is used up?
 fn is_ours_alone(reason: Reason) -> bool {
     reason.is_liftable() || reason == Reason::PrivateAddress
-}
-
-/// Those of the links that are for the server to grant.
-fn waiting(links: &LinkBatch) -> Vec<String> {
-    let wait = links
-        .iter()
-        .filter(|link| link.verdict == Verdict::Exclude(Reason::WaitsForItsShare));
-    wait.map(|link| link.url.to_owned()).collect()
 }
 
 fn address(settings: &FrontierServerSettings) -> Result<ServerAddress, CrawlError> {

@@ -403,3 +403,23 @@ fn what_was_excluded_by_its_content_is_not_fetched_again() {
     assert_eq!(small.asked(), set(&[]));
     frontier.call(async |mut client| assert_eq!(date_of(&mut client, data).await, 0));
 }
+
+/// Seeds, and what they redirect to, are as in any crawl: other hosts come into scope by them, and no include rule has to fit.
+#[test]
+fn seeds_stay_seeds_also_where_they_redirect_to_other_hosts() {
+    let to = |url: &str| {
+        format!("HTTP/1.1 301 Moved\r\nLocation: {url}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+    };
+    let small = Small::serve(&[
+        ("a.test/", &to("http://b.test/")),
+        ("b.test/", &to("http://c.test/")),
+        ("c.test/", r#"<a href="/in">in</a><a href="/out">out</a><a href="http://d.test/in">other</a>"#),
+        ("c.test/in", "in"),
+    ]);
+    let frontier = Frontier::serve(&small.out().with_extension("frontier"), "127.0.0.1:0");
+    let settings = "[scope]\ninclude = [\"/in$\"]";
+    let mut crawl = from_small(&frontier, &small, settings, &["http://a.test/"]);
+    let report = run(&mut crawl).succeeded().json();
+    assert_eq!(text(&report, "stopped_by"), "done");
+    assert_eq!(small.asked(), set(&["a.test/", "b.test/", "c.test/", "c.test/in"]));
+}

@@ -317,14 +317,15 @@ impl Asking {
                 refused.push(info);
                 continue;
             };
+            let doc = url.doc_id(&shared.ids);
+            let (kind, hops) = self.kind_of(&url, judge.roots.get(&doc));
             let found = Sighting {
-                kind: LinkKind::SitemapPage,
+                kind,
                 depth: 0,
-                hops: 0,
+                hops,
                 nofollow: false,
                 discoverer: None,
             };
-            let doc = url.doc_id(&shared.ids);
             let admitted = judge.admission.admit(&shared.scope(), &url, doc, found);
             let is_left = self.granted.left_to_others().holds(&info);
             has_news |= !is_left;
@@ -371,6 +372,18 @@ impl Asking {
             runtime.block_on(self.granted.tell(News::Others(settled, Why::Settled)));
         }
         has_news
+    }
+
+    /// A seed stays one, and so does what it redirects to: they pass the scope, and where they lead to is in it.
+    fn kind_of(&self, url: &CanonicalUrl, root: Option<&LinkKind>) -> (LinkKind, u8) {
+        let redirected = || self.granted.seed_redirects().get(url.as_str()).copied();
+        match root {
+            Some(kind) => (*kind, 0),
+            None => match redirected() {
+                Some(hops) => (LinkKind::SeedRedirect, hops),
+                None => (LinkKind::SitemapPage, 0),
+            },
+        }
     }
 
     /// Leases that are half over are looked after: what was settled before it was granted is done, and what is still due here is not to be
