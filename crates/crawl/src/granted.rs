@@ -11,8 +11,8 @@ mod left;
 mod returning;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use portolan_model::{LinkBatch, LinkKind, Outcome, Reason, Verdict};
@@ -21,6 +21,8 @@ use portolan_urlfrontier::api::UrlInfo;
 use portolan_urlfrontier::{FrontierError, ServerAddress};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tonic::Status;
 
 pub(crate) use asking::Asking;
 pub(crate) use returning::Returning;
@@ -35,6 +37,9 @@ const UNTOLD: usize = 4_096;
 
 /// How long the server is waited for at the end. What it is not told then, it is told when the crawl goes on.
 const FAREWELL: Duration = Duration::from_secs(30);
+
+/// A call that brings nothing for so long has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A URL that the server granted.
 #[derive(Debug)]
@@ -94,8 +99,8 @@ pub(crate) struct Granted {
     seed_redirects: Mutex<HashMap<String, u8>>,
     /// News on their way.
     untold: AtomicU64,
-    /// The crawl ends.
-    ending: AtomicBool,
+    /// Since when the crawl ends.
+    ending: OnceLock<Instant>,
 }
 
 impl Granted {
@@ -117,7 +122,7 @@ impl Granted {
             left_to_others: Mutex::default(),
             seed_redirects: Mutex::default(),
             untold: AtomicU64::new(0),
-            ending: AtomicBool::new(false),
+            ending: OnceLock::new(),
         });
         let returning = Returning::new(Arc::clone(&granted), address, inbox, settings);
         Ok((granted, returning))
@@ -164,7 +169,13 @@ impl Granted {
 
     /// The crawl ends: from now on a server that does not answer is waited for only so long.
     pub(crate) fn note_ending(&self) {
-        self.ending.store(true, Ordering::SeqCst);
+        self.ending.get_or_init(Instant::now);
+    }
+
+    /// Does the crawl end, and has it waited long enough for a server that has not answered since?
+    fn has_waited(&self, since: Instant) -> bool {
+        let ending = self.ending.get();
+        ending.is_some_and(|ending| since.max(*ending).elapsed() > FAREWELL)
     }
 
     /// Everything has been committed: returns when the server knows, or cannot be reached.
@@ -268,6 +279,25 @@ fn address(settings: &FrontierServerSettings) -> Result<ServerAddress, CrawlErro
     })
 }
 
+/// What a server answers, unless it takes too long or it is no longer to be waited for.
+async fn answered<T>(
+    answer: impl Future<Output = Result<T, Status>>,
+    is_in_vain: impl Fn() -> bool,
+) -> Result<T, Status> {
+    const LOOK_EVERY: Duration = Duration::from_millis(100);
+    let begun = Instant::now();
+    let mut answer = std::pin::pin!(answer);
+    loop {
+        match tokio::time::timeout(LOOK_EVERY, &mut answer).await {
+            Ok(answer) => return answer,
+            Err(_) if begun.elapsed() > PATIENCE || is_in_vain() => {
+                return Err(Status::deadline_exceeded("no answer in time"));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
 /// A runtime for one thread's talk with the server.
 fn runtime() -> Result<Runtime, CrawlError> {
     tokio::runtime::Builder::new_current_thread()
@@ -279,3 +309,6 @@ fn runtime() -> Result<Runtime, CrawlError> {
 fn of_frontier(error: FrontierError) -> CrawlError {
     CrawlError::Input(format!("the frontier server: {error}"))
 }
+
+#[cfg(test)]
+mod tests;

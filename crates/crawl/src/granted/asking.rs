@@ -15,9 +15,11 @@ use portolan_urlfrontier::api::{
     GetParams, QueueWithinCrawlParams, UrlInfo, UrlItem, get_params, url_item,
 };
 use tokio::runtime::Runtime;
-use tonic::Code;
+use tonic::{Code, Status};
 
-use super::{Grant, Granted, News, Why, address, is_ours_alone, of_frontier, runtime};
+use super::{
+    Grant, Granted, News, Why, address, answered, is_ours_alone, of_frontier, runtime,
+};
 use crate::admission::Sighting;
 use crate::crawl::REGISTRY_DIR;
 use crate::error::CrawlError;
@@ -32,8 +34,6 @@ const NAP: Duration = Duration::from_millis(20);
 const NOTHING_CAME: Duration = Duration::from_millis(500);
 /// Between two calls where the server did not answer.
 const NO_ANSWER: Duration = Duration::from_secs(2);
-/// A call that takes longer has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Links and verdicts that are handed over together.
 const TOGETHER: usize = 500;
 /// The server has nothing left, and nobody here has anything to do, for so many calls in a row: that is the end.
@@ -174,7 +174,7 @@ impl Asking {
                 std::thread::sleep(NAP);
                 continue;
             }
-            match runtime.block_on(self.ask(&mut client)) {
+            match runtime.block_on(self.ask(shared, &mut client)) {
                 Ok(infos) => {
                     tracing::debug!(urls = infos.len(), "granted by the frontier server");
                     if self.admit(hand, judge, infos, &runtime) {
@@ -185,7 +185,7 @@ impl Asking {
                     }
                     next_call = Instant::now() + NOTHING_CAME;
                     self.wait_until_told(shared);
-                    let is_over = self.is_quiet(shared) && self.is_empty(&runtime, &mut client);
+                    let is_over = self.is_quiet(shared) && self.is_empty(shared, &runtime, &mut client);
                     empty_calls = if is_over { empty_calls + 1 } else { 0 };
                     if empty_calls >= EMPTY_CALLS {
                         return Ok(());
@@ -200,7 +200,7 @@ impl Asking {
         Ok(())
     }
 
-    async fn ask(&self, client: &mut Client) -> Result<Vec<UrlInfo>, tonic::Status> {
+    async fn ask(&self, shared: &Shared, client: &mut Client) -> Result<Vec<UrlInfo>, Status> {
         let asked = GetParams {
             max_urls_per_queue: self.settings.urls_per_host,
             max_queues: self.settings.hosts,
@@ -216,8 +216,7 @@ impl Asking {
             }
             Ok(infos)
         };
-        let late = |_| tonic::Status::deadline_exceeded("no answer in time");
-        tokio::time::timeout(PATIENCE, ask).await.map_err(late)?
+        answered(ask, || shared.budget.is_stopping()).await
     }
 
     /// Not every server takes an empty name for the default.
@@ -229,14 +228,13 @@ impl Asking {
     }
 
     /// Has the server no URL of this crawl that may still be fetched, by us or by others, but for those that we gave back?
-    fn is_empty(&self, runtime: &Runtime, client: &mut Client) -> bool {
+    fn is_empty(&self, shared: &Shared, runtime: &Runtime, client: &mut Client) -> bool {
         let asked = QueueWithinCrawlParams {
             crawl_id: self.crawl_id(),
             ..QueueWithinCrawlParams::default()
         };
-        let told = runtime
-            .block_on(async { tokio::time::timeout(PATIENCE, client.get_stats(asked)).await });
-        let Ok(Ok(stats)) = told else {
+        let told = answered(client.get_stats(asked), || shared.budget.is_stopping());
+        let Ok(stats) = runtime.block_on(told) else {
             return false;
         };
         let (stats, left) = (stats.get_ref(), self.granted.left_to_others().count());
@@ -244,24 +242,24 @@ impl Asking {
         stats.size == 0
             || (left.is_some_and(|left| stats.size <= left)
                 && stats.in_process == 0
-                && self.still_wait(runtime, client))
+                && self.still_wait(shared, runtime, client))
     }
 
     /// Do the URLs that were given back still wait, as far as some of them tell? If not, there may be others in their place.
-    fn still_wait(&self, runtime: &Runtime, client: &mut Client) -> bool {
+    fn still_wait(&self, shared: &Shared, runtime: &Runtime, client: &mut Client) -> bool {
         let sample = self.granted.left_to_others().sample();
         for mut asked in sample {
             asked.crawl_id = self.crawl_id();
-            let status = async {
-                tokio::time::timeout(PATIENCE, client.get_url_status(asked)).await
-            };
+            let status = answered(client.get_url_status(asked), || {
+                shared.budget.is_stopping()
+            });
             match runtime.block_on(status) {
-                Ok(Ok(item)) if is_done(item.get_ref()) => {}
+                Ok(item) if is_done(item.get_ref()) => {}
+                Ok(_) => continue,
                 // Not every server can tell.
-                Ok(Ok(_)) => continue,
-                Ok(Err(error)) if error.code() == Code::Unimplemented => return true,
-                Ok(Err(error)) if error.code() == Code::NotFound => {}
-                _ => return false,
+                Err(error) if error.code() == Code::Unimplemented => return true,
+                Err(error) if error.code() == Code::NotFound => {}
+                Err(_) => return false,
             }
             self.granted.left_to_others().forget_all();
             return false;

@@ -3,14 +3,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use portolan_urlfrontier::api::ack_message::Status as AckStatus;
 use portolan_urlfrontier::api::{DiscoveredUrlItem, KnownUrlItem, UrlInfo, UrlItem, url_item};
 use portolan_urlfrontier::{Client, ServerAddress};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tonic::Status;
 
-use super::{FAREWELL, Granted, News, Settled, Why, of_frontier, runtime};
+use super::{Granted, News, Settled, Why, answered, of_frontier, runtime};
 use crate::error::CrawlError;
 use crate::settings::FrontierServerSettings;
 
@@ -25,8 +27,8 @@ pub(crate) struct Returning {
     inbox: mpsc::Receiver<News>,
     crawl_id: String,
     refetch_after_s: u64,
-    /// Since when the server has not answered, although the crawl ends.
-    ending_since: Option<Instant>,
+    /// The crawl ends, and the server did not answer for too long: it is told nothing more.
+    has_given_up: bool,
 }
 
 impl Returning {
@@ -42,29 +44,27 @@ impl Returning {
             inbox,
             crawl_id: settings.crawl.clone(),
             refetch_after_s: settings.refetch_after_s,
-            ending_since: None,
+            has_given_up: false,
         }
     }
 
     /// The body of the thread.
     pub(crate) fn run(mut self) -> Result<(), CrawlError> {
-        let runtime = runtime()?;
-        let mut client = {
-            let _inside = runtime.enter();
-            self.address.client().map_err(of_frontier)?
-        };
-        runtime.block_on(async {
-            let mut news = Vec::new();
-            while self.inbox.recv_many(&mut news, TOGETHER).await > 0 {
-                let count = news.len() as u64;
-                let ends = self.pass_on(&mut client, std::mem::take(&mut news)).await;
-                self.granted.untold.fetch_sub(count, Ordering::SeqCst);
-                if let Some(ends) = ends {
-                    let _ = ends.send(());
-                    return;
-                }
+        runtime()?.block_on(self.live())
+    }
+
+    async fn live(&mut self) -> Result<(), CrawlError> {
+        let mut client = self.address.client().map_err(of_frontier)?;
+        let mut news = Vec::new();
+        while self.inbox.recv_many(&mut news, TOGETHER).await > 0 {
+            let count = news.len() as u64;
+            let ends = self.pass_on(&mut client, std::mem::take(&mut news)).await;
+            self.granted.untold.fetch_sub(count, Ordering::SeqCst);
+            if let Some(ends) = ends {
+                let _ = ends.send(());
+                break;
             }
-        });
+        }
         Ok(())
     }
 
@@ -145,29 +145,54 @@ impl Returning {
         }
     }
 
-    /// Until the server has all of them, or the crawl has ended and the server has not answered for too long.
+    /// Until the server has all of them, or the crawl ends and the server has not answered for too long.
     async fn put(&mut self, client: &mut Client, mut items: Vec<UrlItem>) {
         for (number, item) in items.iter_mut().enumerate() {
             item.id = number.to_string();
         }
         let mut pause = PAUSE.0;
-        while !items.is_empty() {
-            match try_put(client, &mut items).await {
+        let mut silent_since = Instant::now();
+        while !items.is_empty() && !self.has_given_up {
+            let before = items.len();
+            match self.try_put(client, &mut items).await {
                 Ok(()) if items.is_empty() => return,
                 Ok(()) => {
                     tracing::debug!(left = items.len(), "the frontier server could not take all")
                 }
                 Err(error) => tracing::warn!(%error, "the frontier server does not answer"),
             }
-            // What is given up now is told when the crawl goes on.
-            if self.granted.ending.load(Ordering::SeqCst)
-                && self.ending_since.get_or_insert_with(Instant::now).elapsed() > FAREWELL
-            {
-                return;
+            if items.len() < before {
+                silent_since = Instant::now();
             }
+            // What is given up now is told when the crawl goes on.
+            self.has_given_up = self.granted.has_waited(silent_since);
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE.1);
         }
+    }
+
+    /// Takes out of `items` what the server has acknowledged.
+    async fn try_put(&self, client: &mut Client, items: &mut Vec<UrlItem>) -> Result<(), Status> {
+        let begun = Instant::now();
+        let is_in_vain = || self.granted.has_waited(begun);
+        let sent = tokio_stream::iter(items.clone());
+        let acks = answered(client.put_ur_ls(sent), is_in_vain).await?;
+        let mut acks = acks.into_inner();
+        let mut taken = HashSet::new();
+        let ended = loop {
+            let heard = Instant::now();
+            let is_in_vain = || self.granted.has_waited(heard);
+            match answered(acks.message(), is_in_vain).await {
+                Ok(Some(ack)) if ack.status() == AckStatus::Fail => {}
+                Ok(Some(ack)) => {
+                    taken.insert(ack.id);
+                }
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        items.retain(|item| !taken.contains(&item.id));
+        ended
     }
 }
 
@@ -182,25 +207,6 @@ fn keep_last(known: &mut Vec<UrlItem>) {
         _ => true,
     });
     known.reverse();
-}
-
-/// Takes out of `items` what the server has acknowledged.
-async fn try_put(client: &mut Client, items: &mut Vec<UrlItem>) -> Result<(), tonic::Status> {
-    let sent = tokio_stream::iter(items.clone());
-    let mut acks = client.put_ur_ls(sent).await?.into_inner();
-    let mut taken = HashSet::new();
-    let ended = loop {
-        match acks.message().await {
-            Ok(Some(ack)) if ack.status() == AckStatus::Fail => {}
-            Ok(Some(ack)) => {
-                taken.insert(ack.id);
-            }
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(error),
-        }
-    };
-    items.retain(|item| !taken.contains(&item.id));
-    ended
 }
 
 fn as_known(info: UrlInfo, date: u64) -> UrlItem {
