@@ -571,3 +571,52 @@ async fn a_block_ends_a_queue_in_the_middle_of_a_call() {
     let rest = all(stream).await.len();
     assert!(rest < 2_000, "{rest} more came from a queue that is blocked");
 }
+
+/// As many threads as the program has for looking at URLs.
+const READERS: usize = 8;
+
+#[test]
+fn lists_that_nobody_reads_keep_nobody_waiting() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(READERS)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let frontier = Frontier::begin().await;
+        let mut client = frontier.client.clone();
+        let with_metadata = |n: u32| {
+            let mut item = discovered(&format!("http://a.test/{n:04}"), "");
+            if let Some(url_item::Item::Discovered(DiscoveredUrlItem { info: Some(info) })) = &mut item.item {
+                let values = vec!["x".repeat(2_000)];
+                info.metadata.insert("text".to_owned(), StringList { values });
+            }
+            item
+        };
+        put(&mut client, (0..5_000).map(with_metadata).collect()).await;
+        let everything = || ListUrlParams {
+            size: 5_000,
+            ..Default::default()
+        };
+        let mut unread = Vec::new();
+        for _ in 0..READERS + 1 {
+            // A connection of its own has a window of its own.
+            let mut client = harness::client(frontier.address);
+            let list = client.list_ur_ls(everything()).await;
+            unread.push((client, list.expect("URLs").into_inner()));
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let asked = UrlStatusRequest {
+            url: "http://a.test/0001".to_owned(),
+            ..Default::default()
+        };
+        let status = tokio::time::timeout(Duration::from_secs(10), client.get_url_status(asked));
+        status.await.expect("an answer in time").expect("a URL");
+        // And each of them is whole, once it is read.
+        let (_, list) = unread.pop().expect("a list");
+        let items = all(list).await;
+        let urls: Vec<_> = items.iter().map(|item| info_of(item).0.url.clone()).collect();
+        assert_eq!((urls.len(), urls.is_sorted()), (5_000, true));
+    });
+}
