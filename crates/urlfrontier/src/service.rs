@@ -84,9 +84,10 @@ impl UrlFrontier for Service {
     async fn delete_crawl(&self, request: Request<DeleteCrawlMessage>) -> Answer<Long> {
         let crawl = request.into_inner().value;
         tracing::info!(crawl = crawl_name(&crawl), "a crawl is deleted");
-        let value = self
-            .do_it(move |ledger| ledger.delete_crawl(&crawl))
-            .await?;
+        let delete = move |ledger: &mut Ledger| ledger.delete_crawl(&crawl);
+        let Ok(Ok(value)) = self.clerk.hand_over(delete).await?.await else {
+            return Err(FrontierError::Stopped.into());
+        };
         Ok(Response::new(Long { value }))
     }
 

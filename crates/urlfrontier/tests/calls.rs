@@ -620,3 +620,45 @@ fn lists_that_nobody_reads_keep_nobody_waiting() {
         assert_eq!((urls.len(), urls.is_sorted()), (5_000, true));
     });
 }
+
+#[tokio::test]
+async fn more_metadata_than_clients_can_take_are_skipped() {
+    let frontier = Frontier::begin().await;
+    let mut client = frontier.client.clone();
+    let with_metadata = |url: &str, bytes: usize| {
+        let mut info = info(url, "");
+        let values = vec!["x".repeat(bytes)];
+        info.metadata
+            .insert("text".to_owned(), StringList { values });
+        UrlItem {
+            item: Some(url_item::Item::Discovered(DiscoveredUrlItem {
+                info: Some(info),
+            })),
+            ..UrlItem::default()
+        }
+    };
+    let small = (0..12).map(|n| with_metadata(&format!("http://a.test/{n}"), 1 << 20));
+    let acks = put(&mut client, small.collect()).await;
+    assert!(acks.iter().all(|ack| ack.1 == Taken));
+    let acks = put(&mut client, vec![with_metadata("http://a.test/large", 2 << 20)]).await;
+    assert_eq!(acks[0].1, Skipped);
+    // They come although together they are larger than a piece of a call.
+    assert_eq!(get(&mut client, want(0, 0, 100)).await.len(), 12);
+}
+
+/// More leases than are returned at once.
+#[tokio::test]
+async fn all_that_was_leased_comes_back() {
+    let frontier = Frontier::begin().await;
+    let mut client = frontier.client.clone();
+    no_delay(&mut client).await;
+    let page = |n: u32| discovered(&format!("http://a.test/{n}"), "");
+    put(&mut client, (0..12_000).map(page).collect()).await;
+    assert_eq!(get(&mut client, want(0, 0, 1)).await.len(), 12_000);
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let mut urls = get(&mut client, want(0, 0, 100)).await;
+    urls.sort();
+    urls.dedup();
+    assert_eq!(urls.len(), 12_000);
+    assert_eq!(stats(&mut client, "", "").await.in_process, 12_000);
+}
