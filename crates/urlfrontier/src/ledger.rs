@@ -94,7 +94,7 @@ impl Ledger {
             if let Some(first) = self.tables.due.prefix(prefix).next() {
                 let key = first.key().map_err(|e| self.store(e))?;
                 queue.next_due = moment_and_url(&key).map_or(NEVER, |(due, _)| due);
-                queue.floor = Some(key.to_vec().into());
+                queue.floor = key.to_vec().into();
             }
             self.next_queue = self.next_queue.max(queue.id + 1);
             self.crawls.add(queue);

@@ -266,19 +266,26 @@ impl Ledger {
         (most, room_bytes): (u64, &mut usize),
         now: u64,
     ) -> Result<FirstDue, FrontierError> {
+        // Where the queue runs dry, the next scan begins behind all that it ever had.
+        let end = timed_key(id + 1, 0, "");
         let mut found = FirstDue {
             waiting: Vec::new(),
-            next: (NEVER, None),
+            next: (NEVER, end.clone().into()),
         };
-        let floor = self.crawls.queue(id).and_then(|queue| queue.floor.clone());
-        let from = floor.map_or_else(|| timed_key(id, 0, ""), |floor| floor.into_vec());
-        for entry in self.tables.due.range(from..timed_key(id + 1, 0, "")) {
+        let Some(queue) = self.crawls.queue(id) else {
+            return Ok(found);
+        };
+        let from = queue.floor.to_vec();
+        if from >= end {
+            return Ok(found);
+        }
+        for entry in self.tables.due.range(from..end) {
             let (key, metadata) = entry.into_inner().map_err(|e| self.store(e))?;
             let Some((due, url)) = moment_and_url(&key) else {
                 return Err(self.damaged("a URL that waits"));
             };
             if due > now || found.waiting.len() as u64 >= most || *room_bytes == 0 {
-                found.next = (due, Some(key.to_vec().into()));
+                found.next = (due, key.to_vec().into());
                 break;
             }
             *room_bytes = room_bytes.saturating_sub(key.len() + metadata.len());
@@ -292,5 +299,5 @@ struct FirstDue {
     /// Date, URL, metadata.
     waiting: Vec<(u64, String, Vec<u8>)>,
     /// Date and key of the one behind them.
-    next: (u64, Option<Box<[u8]>>),
+    next: (u64, Box<[u8]>),
 }
