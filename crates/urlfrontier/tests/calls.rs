@@ -662,3 +662,39 @@ async fn all_that_was_leased_comes_back() {
     assert_eq!(urls.len(), 12_000);
     assert_eq!(stats(&mut client, "", "").await.in_process, 12_000);
 }
+
+/// A message that the server does not read ends the stream with an error, behind the answers to what came before it.
+#[tokio::test]
+async fn a_message_that_cannot_be_read_is_told_behind_the_answers() {
+    let frontier = Frontier::begin().await;
+    let mut client = frontier.client.clone();
+    let mut large = info("http://a.test/large", "");
+    let values = vec!["x".repeat(5 << 20)];
+    large
+        .metadata
+        .insert("text".to_owned(), StringList { values });
+    let item = |info| UrlItem {
+        item: Some(url_item::Item::Discovered(DiscoveredUrlItem {
+            info: Some(info),
+        })),
+        ..UrlItem::default()
+    };
+    let items = [info("http://a.test/1", ""), large.clone(), info("http://a.test/2", "")];
+    let stream = client.put_ur_ls(tokio_stream::iter(items.map(item))).await;
+    let mut acks = stream.expect("acks").into_inner();
+    let first = acks.message().await.expect("an ack").expect("an ack");
+    assert_eq!((&first.id[..], first.status()), ("http://a.test/1", Taken));
+    let told = acks.message().await.expect_err("an error");
+    assert_eq!(told.code(), Code::OutOfRange, "{told}");
+    let batch = |info: UrlInfo| DiscoveredBatch {
+        id: info.url.clone(),
+        items: vec![info],
+    };
+    let batches = [info("http://a.test/3", ""), large].map(batch);
+    let stream = client.put_discovered(tokio_stream::iter(batches)).await;
+    let mut acks = stream.expect("acks").into_inner();
+    let first = acks.message().await.expect("an ack").expect("an ack");
+    assert_eq!(first.id, "http://a.test/3");
+    acks.message().await.expect_err("an error");
+    assert_eq!(stats(&mut client, "", "").await.size, 2);
+}
