@@ -117,14 +117,14 @@ impl Clerk {
         }
     }
 
-    /// Returns the reason when the thread has ended early; otherwise never.
+    /// Returns the reason when the thread has ended early. It does not end otherwise as long as there is a handle.
     pub(crate) async fn failed(&self) -> String {
         let mut failure = self.failure.clone();
-        // The guard that `wait_for` gives is dropped before anything is waited for.
         let reason = failure.wait_for(Option::is_some).await;
-        match reason.ok().map(|reason| reason.clone()) {
-            Some(reason) => reason.unwrap_or_default(),
-            None => std::future::pending().await,
+        match reason.ok().and_then(|reason| reason.clone()) {
+            Some(reason) => reason,
+            // It has panicked without a word.
+            None => "the thread that writes has died".to_owned(),
         }
     }
 }
@@ -150,4 +150,20 @@ fn serve(mut ledger: Ledger, mut waiting: mpsc::Receiver<Call>) -> Result<(), Fr
         done?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_thread_that_dies_is_noticed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (clerk, threads, _) = Clerk::begin(dir.path(), 16 << 20).expect("a frontier");
+        let died = clerk.carry_out(|_| panic!("as if a call met a bug")).await;
+        assert!(matches!(died, Err::<(), _>(FrontierError::Stopped)));
+        assert!(clerk.failed().await.contains("died"));
+        drop(clerk);
+        threads.finish();
+    }
 }
