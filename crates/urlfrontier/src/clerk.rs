@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::FrontierError;
 use crate::ledger::{Ledger, Reader};
+use crate::service::now_ms;
 use crate::sweep::sweep;
 
 /// Calls that wait for the thread. More of them wait at their connections.
@@ -57,7 +58,7 @@ pub struct Found {
 impl Clerk {
     /// Opens the frontier in a directory, and begins.
     pub(crate) fn begin(dir: &Path, memory: u64) -> Result<(Self, Threads, Found), FrontierError> {
-        let mut ledger = Ledger::open(dir, memory)?;
+        let mut ledger = Ledger::open(dir, memory, now_ms())?;
         let found = ledger.found();
         let reader = ledger.reader();
         let (database, tables) = ledger.store_handles();
