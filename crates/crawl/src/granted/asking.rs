@@ -43,6 +43,9 @@ fn is_done(item: &UrlItem) -> bool {
     matches!(&item.item, Some(url_item::Item::Known(known)) if known.refetchable_from_date == 0)
 }
 
+/// So often in the time of a lease it is looked which of them are half over. It takes a snapshot of the registry.
+const RENEWALS: u32 = 8;
+
 /// Seconds since 1970, as the server counts them.
 pub(super) fn now_s() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -160,9 +163,14 @@ impl Asking {
         let mut next_call = Instant::now();
         let mut empty_calls = 0;
         let mut waiting_since: Option<Instant> = None;
+        let renew_every = Duration::from_secs(u64::from(self.settings.lease_s)) / RENEWALS;
+        let mut next_renewal = Instant::now();
         let patience = Duration::from_millis(shared.settings.outages.wait_ms);
         while !shared.budget.is_stopping() {
-            self.renew(shared, &runtime)?;
+            if Instant::now() >= next_renewal {
+                self.renew(shared, &runtime);
+                next_renewal = Instant::now() + renew_every;
+            }
             // Then the watcher decides how long it waits for them.
             if !self.only_failing_left() {
                 waiting_since = None;
@@ -386,7 +394,7 @@ impl Asking {
 
     /// Leases that are half over are looked after: what was settled before it was granted is done, and what is still due here is not to be
     /// given to others.
-    fn renew(&self, shared: &Shared, runtime: &Runtime) -> Result<(), CrawlError> {
+    fn renew(&self, shared: &Shared, runtime: &Runtime) {
         let now = now_s();
         let half = u64::from(self.settings.lease_s / 2);
         let until = now + u64::from(self.settings.lease_s);
@@ -397,12 +405,16 @@ impl Asking {
             old.map(|(url, _)| url.clone()).collect()
         };
         if old.is_empty() {
-            return Ok(());
+            return;
         }
-        let snapshot = Snapshot::open(&self.registry, shared.ids)?;
+        // Who cannot look makes the lease longer: the next look is soon.
+        let snapshot = Snapshot::open(&self.registry, shared.ids)
+            .inspect_err(|error| tracing::warn!(%error, "leases are renewed unseen"))
+            .ok();
         let (mut done, mut others, mut renewed) = (Vec::new(), Vec::new(), Vec::new());
         for url in old {
-            let known = snapshot.find(shared.ids.doc(&url))?;
+            let find = |snapshot: &Snapshot| snapshot.find(shared.ids.doc(&url)).ok().flatten();
+            let known = snapshot.as_ref().and_then(find);
             // What is not in the registry yet is on its way there.
             let is_to_come = known.as_ref().is_none_or(|known| {
                 known.state == UrlState::Due || known.reason == Some(Reason::WaitsForItsShare)
@@ -434,6 +446,5 @@ impl Asking {
             self.granted.tell(News::Others(others, Why::Settled)).await;
             self.granted.tell(News::Renew(renewed, until)).await;
         });
-        Ok(())
     }
 }
