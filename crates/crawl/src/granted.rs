@@ -256,9 +256,9 @@ impl Settled {
     }
 }
 
-/// Is it our own matter that a URL was excluded, as with a budget of pages that is used up?
+/// Is it our own matter that a URL was excluded, as with a budget of pages that is used up, or redirects that led us to it?
 fn is_ours_alone(reason: Reason) -> bool {
-    reason.is_liftable() || reason == Reason::PrivateAddress
+    reason.is_liftable() || matches!(reason, Reason::PrivateAddress | Reason::TooManyRedirects)
 }
 
 fn address(settings: &FrontierServerSettings) -> Result<ServerAddress, CrawlError> {

@@ -339,7 +339,10 @@ fn what_is_left_to_others_is_told_from_what_is_to_come() {
     frontier.call(async |mut client| {
         let mut given_back = 0;
         while given_back < others.len() {
-            assert!(begun.elapsed() < START_LIMIT, "{given_back} were given back");
+            assert!(
+                begun.elapsed() < START_LIMIT,
+                "{given_back} were given back"
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
             given_back = 0;
             for url in &others {
@@ -392,7 +395,13 @@ fn what_was_excluded_by_its_content_is_not_fetched_again() {
     ]);
     let frontier = Frontier::serve(&small.out().with_extension("frontier"), "127.0.0.1:0");
     let settings = "[content]\ntypes = [\"text/html\"]";
-    run(&mut from_small(&frontier, &small, settings, &["http://a.test/"])).succeeded();
+    run(&mut from_small(
+        &frontier,
+        &small,
+        settings,
+        &["http://a.test/"],
+    ))
+    .succeeded();
     assert_eq!(small.asked(), set(&["a.test/", "a.test/data"]));
     let why = small.why("http://a.test/data");
     assert!(why.contains("content type"), "{why}");
@@ -408,12 +417,17 @@ fn what_was_excluded_by_its_content_is_not_fetched_again() {
 #[test]
 fn seeds_stay_seeds_also_where_they_redirect_to_other_hosts() {
     let to = |url: &str| {
-        format!("HTTP/1.1 301 Moved\r\nLocation: {url}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+        format!(
+            "HTTP/1.1 301 Moved\r\nLocation: {url}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        )
     };
     let small = Small::serve(&[
         ("a.test/", &to("http://b.test/")),
         ("b.test/", &to("http://c.test/")),
-        ("c.test/", r#"<a href="/in">in</a><a href="/out">out</a><a href="http://d.test/in">other</a>"#),
+        (
+            "c.test/",
+            r#"<a href="/in">in</a><a href="/out">out</a><a href="http://d.test/in">other</a>"#,
+        ),
         ("c.test/in", "in"),
     ]);
     let frontier = Frontier::serve(&small.out().with_extension("frontier"), "127.0.0.1:0");
@@ -421,5 +435,8 @@ fn seeds_stay_seeds_also_where_they_redirect_to_other_hosts() {
     let mut crawl = from_small(&frontier, &small, settings, &["http://a.test/"]);
     let report = run(&mut crawl).succeeded().json();
     assert_eq!(text(&report, "stopped_by"), "done");
-    assert_eq!(small.asked(), set(&["a.test/", "b.test/", "c.test/", "c.test/in"]));
+    assert_eq!(
+        small.asked(),
+        set(&["a.test/", "b.test/", "c.test/", "c.test/in"])
+    );
 }

@@ -334,7 +334,10 @@ mod tests {
                     url: format!("http://a.test/{page}"),
                     ..UrlInfo::default()
                 };
-                let put = Put { info, refetch: None };
+                let put = Put {
+                    info,
+                    refetch: None,
+                };
                 ledger.put(put, now_ms / 1000).expect("a store");
             }
             // The clock is a day ahead.

@@ -569,7 +569,10 @@ async fn a_block_ends_a_queue_in_the_middle_of_a_call() {
     };
     client.block_queue_until(block).await.expect("a block");
     let rest = all(stream).await.len();
-    assert!(rest < 2_000, "{rest} more came from a queue that is blocked");
+    assert!(
+        rest < 2_000,
+        "{rest} more came from a queue that is blocked"
+    );
 }
 
 /// As many threads as the program has for looking at URLs.
@@ -588,9 +591,12 @@ fn lists_that_nobody_reads_keep_nobody_waiting() {
         let mut client = frontier.client.clone();
         let with_metadata = |n: u32| {
             let mut item = discovered(&format!("http://a.test/{n:04}"), "");
-            if let Some(url_item::Item::Discovered(DiscoveredUrlItem { info: Some(info) })) = &mut item.item {
+            if let Some(url_item::Item::Discovered(DiscoveredUrlItem { info: Some(info) })) =
+                &mut item.item
+            {
                 let values = vec!["x".repeat(2_000)];
-                info.metadata.insert("text".to_owned(), StringList { values });
+                info.metadata
+                    .insert("text".to_owned(), StringList { values });
             }
             item
         };
@@ -616,7 +622,10 @@ fn lists_that_nobody_reads_keep_nobody_waiting() {
         // And each of them is whole, once it is read.
         let (_, list) = unread.pop().expect("a list");
         let items = all(list).await;
-        let urls: Vec<_> = items.iter().map(|item| info_of(item).0.url.clone()).collect();
+        let urls: Vec<_> = items
+            .iter()
+            .map(|item| info_of(item).0.url.clone())
+            .collect();
         assert_eq!((urls.len(), urls.is_sorted()), (5_000, true));
     });
 }
@@ -640,7 +649,11 @@ async fn more_metadata_than_clients_can_take_are_skipped() {
     let small = (0..12).map(|n| with_metadata(&format!("http://a.test/{n}"), 1 << 20));
     let acks = put(&mut client, small.collect()).await;
     assert!(acks.iter().all(|ack| ack.1 == Taken));
-    let acks = put(&mut client, vec![with_metadata("http://a.test/large", 2 << 20)]).await;
+    let acks = put(
+        &mut client,
+        vec![with_metadata("http://a.test/large", 2 << 20)],
+    )
+    .await;
     assert_eq!(acks[0].1, Skipped);
     // They come although together they are larger than a piece of a call.
     assert_eq!(get(&mut client, want(0, 0, 100)).await.len(), 12);
@@ -679,7 +692,11 @@ async fn a_message_that_cannot_be_read_is_told_behind_the_answers() {
         })),
         ..UrlItem::default()
     };
-    let items = [info("http://a.test/1", ""), large.clone(), info("http://a.test/2", "")];
+    let items = [
+        info("http://a.test/1", ""),
+        large.clone(),
+        info("http://a.test/2", ""),
+    ];
     let stream = client.put_ur_ls(tokio_stream::iter(items.map(item))).await;
     let mut acks = stream.expect("acks").into_inner();
     let first = acks.message().await.expect("an ack").expect("an ack");

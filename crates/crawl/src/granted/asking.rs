@@ -17,9 +17,7 @@ use portolan_urlfrontier::api::{
 use tokio::runtime::Runtime;
 use tonic::{Code, Status};
 
-use super::{
-    Grant, Granted, News, Why, address, answered, is_ours_alone, of_frontier, runtime,
-};
+use super::{Grant, Granted, News, Why, address, answered, is_ours_alone, of_frontier, runtime};
 use crate::admission::Sighting;
 use crate::crawl::REGISTRY_DIR;
 use crate::error::CrawlError;
@@ -38,10 +36,6 @@ const NO_ANSWER: Duration = Duration::from_secs(2);
 const TOGETHER: usize = 500;
 /// The server has nothing left, and nobody here has anything to do, for so many calls in a row: that is the end.
 const EMPTY_CALLS: u32 = 3;
-
-fn is_done(item: &UrlItem) -> bool {
-    matches!(&item.item, Some(url_item::Item::Known(known)) if known.refetchable_from_date == 0)
-}
 
 /// So often in the time of a lease it is looked which of them are half over. It takes a snapshot of the registry.
 const RENEWALS: u32 = 8;
@@ -193,12 +187,14 @@ impl Asking {
                     }
                     next_call = Instant::now() + NOTHING_CAME;
                     self.wait_until_told(shared);
-                    let is_over = self.is_quiet(shared) && self.is_empty(shared, &runtime, &mut client);
+                    let is_over =
+                        self.is_quiet(shared) && self.is_empty(shared, &runtime, &mut client);
                     empty_calls = if is_over { empty_calls + 1 } else { 0 };
                     if empty_calls >= EMPTY_CALLS {
                         return Ok(());
                     }
                 }
+                Err(_) if shared.budget.is_stopping() => {}
                 Err(error) => {
                     tracing::warn!(%error, "the frontier server does not answer");
                     next_call = Instant::now() + NO_ANSWER;
@@ -258,9 +254,7 @@ impl Asking {
         let sample = self.granted.left_to_others().sample();
         for mut asked in sample {
             asked.crawl_id = self.crawl_id();
-            let status = answered(client.get_url_status(asked), || {
-                shared.budget.is_stopping()
-            });
+            let status = answered(client.get_url_status(asked), || shared.budget.is_stopping());
             match runtime.block_on(status) {
                 Ok(item) if is_done(item.get_ref()) => {}
                 Ok(_) => continue,
@@ -427,7 +421,9 @@ impl Asking {
                 }
                 continue;
             }
-            let for_others = known.and_then(|known| known.reason).is_some_and(is_ours_alone);
+            let for_others = known
+                .and_then(|known| known.reason)
+                .is_some_and(is_ours_alone);
             let infos = outstanding.remove(&url).into_iter().flatten();
             let infos = infos.map(|grant| grant.info);
             match for_others {
@@ -447,4 +443,9 @@ impl Asking {
             self.granted.tell(News::Renew(renewed, until)).await;
         });
     }
+}
+
+/// Is a URL not to be fetched again, as its server says?
+fn is_done(item: &UrlItem) -> bool {
+    matches!(&item.item, Some(url_item::Item::Known(known)) if known.refetchable_from_date == 0)
 }

@@ -137,14 +137,12 @@ mod tests {
         for number in 0..10_000 {
             left.give_back(&info(number), Why::Scope);
         }
-        assert_eq!(
-            (left.count(), left.sample().len()),
-            (Some(10_000), SAMPLE)
-        );
+        assert_eq!((left.count(), left.sample().len()), (Some(10_000), SAMPLE));
         let number = |url: &str| url.rsplit('/').next().map(str::parse::<u32>);
-        let late = left.sample().into_iter().filter(|asked| {
-            matches!(number(&asked.url), Some(Ok(number)) if number >= 5_000)
-        });
+        let late = left
+            .sample()
+            .into_iter()
+            .filter(|asked| matches!(number(&asked.url), Some(Ok(number)) if number >= 5_000));
         // By chance half of them; that there are none of the later half is as good as impossible.
         assert!(late.count() > 0);
     }

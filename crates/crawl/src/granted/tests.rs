@@ -18,9 +18,7 @@ fn settings(address: std::net::SocketAddr) -> FrontierServerSettings {
 }
 
 /// Serves a frontier while `calls` goes on.
-async fn beside_a_server<F: Future<Output = ()>>(
-    calls: impl FnOnce(FrontierServerSettings) -> F,
-) {
+async fn beside_a_server<F: Future<Output = ()>>(calls: impl FnOnce(FrontierServerSettings) -> F) {
     let dir = tempfile::tempdir().expect("a directory");
     let options = ServerOptions {
         dir: dir.path().to_owned(),
@@ -90,9 +88,7 @@ async fn a_renewal_does_not_take_a_visit_back() {
             info: info.clone(),
             until: 0,
         };
-        granted
-            .outstanding()
-            .insert(PAGE.to_owned(), vec![grant]);
+        granted.outstanding().insert(PAGE.to_owned(), vec![grant]);
         granted.tell(visit()).await;
         granted
             .tell(News::Renew(vec![(PAGE.to_owned(), info)], u64::MAX / 2))
@@ -110,7 +106,9 @@ async fn a_renewal_does_not_take_a_visit_back() {
 /// A server that takes connections and never says a word.
 #[tokio::test(start_paused = true)]
 async fn a_crawl_that_ends_waits_only_so_long_for_a_silent_server() {
-    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
     let settings = settings(silent.local_addr().expect("an address"));
     let begun = std::thread::spawn(move || Granted::begin(&settings)).join();
     let (granted, mut returning) = begun.expect("no panic").expect("a crawl's side");

@@ -218,9 +218,8 @@ impl Listing {
             let Some(queue) = self.page.last() else {
                 return Ok(None);
             };
-            let is_skipped = self.after.is_none()
-                && self.filter.lets_all_through()
-                && queue.urls <= self.skip;
+            let is_skipped =
+                self.after.is_none() && self.filter.lets_all_through() && queue.urls <= self.skip;
             if !is_skipped {
                 return Ok(self.page.last());
             }
