@@ -42,7 +42,7 @@ pub fn refuse_groups(settings: &Settings) -> Result<(), CrawlError> {
     match settings.dset.iter().find(|set| !set.group.is_empty()) {
         None => Ok(()),
         Some(set) => Err(CrawlError::Input(format!(
-            "[[dset]]: group = \"{}\" is for a crawl of several groups; name them with --groups, or leave it out",
+            "[[dset]]: group = \"{}\" is for a crawl of several groups, and this fleet is alone; leave it out",
             set.group
         ))),
     }

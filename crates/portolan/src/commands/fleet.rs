@@ -91,21 +91,6 @@ pub(super) async fn open(fleet: &NamedArguments) -> Result<Fleet, Failure> {
     fleet_hub::open_group(fleet).await
 }
 
-/// What a person can change about it is bad input.
-impl From<FleetError> for Failure {
-    fn from(error: FleetError) -> Self {
-        match error {
-            FleetError::Refused(_)
-            | FleetError::Unavailable(_)
-            | FleetError::Damaged(_)
-            | FleetError::Cut { .. }
-            | FleetError::NoHub { .. }
-            | FleetError::NoServer { .. } => Failure::failed(error),
-            error => Failure::usage(error),
-        }
-    }
-}
-
 async fn new(arguments: &NewArguments) -> Result<(), Failure> {
     let settings = settings_of(arguments)?;
     refuse_groups(&settings)?;
