@@ -370,7 +370,7 @@ fn what_groups_cannot_have_is_told_in_a_sentence() {
             &[
                 "new", "other", "--blobs", "/tmp/x", "--config", &vector, "a.test",
             ],
-            "--groups",
+            "and this fleet is alone",
         ),
         (0, &["report", CRAWL], "ask one of them: sea-s1, sea-s2"),
         (
