@@ -57,6 +57,8 @@ impl Inner {
             match self.meet(&group, &mut met, &events).await {
                 Ok(()) => met.last = Instant::now(),
                 Err(error) => {
+                    // When it comes back, it may be another one.
+                    met.hub = None;
                     contact.away_s = met.last.elapsed().as_secs_f64();
                     contact.trouble = error.to_string();
                 }
