@@ -1,7 +1,9 @@
 //! One process that has joined a fleet.
 
 mod address;
+mod ascend;
 mod coordinate;
+mod ferry;
 mod join;
 mod keep;
 mod publish;
@@ -14,7 +16,7 @@ pub use work::{Asked, HandedIn};
 use crate::error::{FleetError, PublishError, ShipError};
 use crate::fleet::Fleet;
 use crate::links::Forward;
-use crate::protocol::{Holder, Homes};
+use crate::protocol::{Answer, Holder, Homes};
 use crate::records::{Commit, Epoch, Incarnation, ShipRecord};
 use crate::ship::Ship;
 use crate::status::{NodeStatus, Reported};
@@ -93,6 +95,10 @@ struct Inner {
     /// What was granted to this node, until when.
     slices: Mutex<HashMap<IpAddr, u64>>,
     destinations: Mutex<BTreeMap<PartitionId, Arc<tokio::sync::Mutex<()>>>>,
+    /// A group's: what its coordinator answers to the hub's look.
+    answer: Mutex<Option<Answer>>,
+    /// Why other groups' servers do not take links.
+    not_taken: Mutex<BTreeMap<String, String>>,
     orders: mpsc::Sender<crate::Order>,
     fenced: AtomicBool,
     end: CancellationToken,

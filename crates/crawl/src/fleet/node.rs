@@ -55,6 +55,9 @@ const GRANT_MS: u64 = 30_000;
 /// Connections of a crawl-client, where nobody says how many.
 const FIRST_CONNECTIONS: usize = 32;
 
+/// `portolan_archive::check_node` takes no more.
+const MAX_NODE_NAME: usize = 63;
+
 /// Threads for what waits for servers and the store.
 const AGENT_THREADS: usize = 2;
 
@@ -415,7 +418,14 @@ fn node_settings(
     if settings.partition.method == PartitionMethod::Vector {
         settings.partition.vector = plan.dir.join(VECTOR_FILE).display().to_string();
     }
-    settings.archive.node.clone_from(&identity.node);
+    // Groups may have nodes of one name, and their WARC files may come together.
+    settings.archive.node = match &definition.group {
+        Some(group) => format!("{}-{}", group.name, identity.node)
+            .chars()
+            .take(MAX_NODE_NAME)
+            .collect(),
+        None => identity.node.clone(),
+    };
     settings.archive.node_number = identity.number.unwrap_or_default();
     settings.registry.partitions = definition.partitions;
     // The fleet's budget is shared out; its time is for who made it.
