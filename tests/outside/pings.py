@@ -23,16 +23,21 @@ class Site(http.server.ThreadingHTTPServer):
     """A folder, and the paths that were asked for."""
 
     def __init__(self, folder):
-        self.asked = []
+        self.asked, self.hosts = [], set()
         handler = functools.partial(Handler, directory=str(folder))
         super().__init__(("127.0.0.1", 0), handler)
-        self.base = f"http://localhost:{self.server_address[1]}"
+        port = self.server_address[1]
+        self.base, self.inside = f"http://localhost:{port}", f"http://127.0.0.1:{port}"
+        # A link into the machine, as anybody's page may have one.
+        home = folder / "index.html"
+        home.write_text(home.read_text() + f"<a href={self.inside}/0.html>in</a>")
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
     def do_GET(self):
         self.server.asked.append(self.path)
+        self.server.hosts.add(self.headers["Host"].split(":")[0])
         super().do_GET()
 
     def log_message(self, *_):
@@ -82,7 +87,7 @@ def main():
     build(folder / "site")
     site = Site(folder / "site")
     out = folder / "crawl"
-    code, _, said = crawler.crawl(out, [site.base + "/"], "--delay", "0s")
+    code, _, said = crawler.crawl(out, [site.base + "/"], "--delay", "0s", "--scope", "any")
     verdicts.check(code == 0, "a crawl of the site", [said])
     site.asked.clear()
     receiver, line = start("signal", str(out), "--listen", "127.0.0.1:0")
@@ -112,6 +117,9 @@ def main():
             verdicts.check(by_curl(address, f"{site.base}/8.html", "wrong-key-1") in ("403", "429"), "a wrong key is refused")
             verdicts.check(by_curl(address, "http://127.0.0.2:9/x", KEY) == "422",
                            "a host that the crawl does not know is not asked")
+            told = by_curl(address, f"{site.inside}/0.html", KEY)
+            verdicts.check(told == "403" and site.hosts == {"localhost"},
+                           "no ping has the guard let somebody in: nobody named that host", [told, site.hosts])
             verdicts.check(by_python(address, {"host": "localhost"}) == 400, "what is no ping is told so")
     finally:
         for process in filter(None, (keeper, receiver)):

@@ -139,7 +139,10 @@ fn who_speaks_for_a_host_is_heard_and_its_page_is_next() {
             )),
             422,
         ),
-        (receiver.post(&"x".repeat(9 << 20)), 413),
+        (
+            receiver.send(b"POST /indexnow HTTP/1.1\r\nHost: x\r\nContent-Length: 9437184\r\n\r\n"),
+            413,
+        ),
         (receiver.send(b"\0\0\0\r\n\r\n"), 400),
     ] {
         assert_eq!(request.0, expected, "{}", request.1);
@@ -148,7 +151,7 @@ fn who_speaks_for_a_host_is_heard_and_its_page_is_next() {
     assert!(rest.contains("3 taken, with 3 URLs."), "{rest}");
     // The crawl believes it: the page is first.
     site.asked_in_order();
-    let ran = site.crawl(&["--keep-fresh", "--rate", "5/s", "--time-limit", "2s"]);
+    let ran = site.crawl(&["--keep-fresh", "--rate", "20/s", "--time-limit", "3s"]);
     let asked = site.asked_in_order();
     assert_eq!(asked.first().map(String::as_str), Some("a.test/1"), "{ran}");
     assert!(asked.iter().any(|url| url == "a.test/new"), "{asked:?}");
@@ -189,13 +192,13 @@ fn a_crawl_that_runs_asks_for_what_was_pinged_next() {
     }
     let told = begun.elapsed();
     // By worth alone it would have taken 150 s to come to each of 300 pages.
-    assert!(told < Duration::from_secs(30), "{told:?}");
+    assert!(told < Duration::from_secs(45), "{told:?}");
     receiver.stop();
+    // What was fetched need not be told again.
+    let left = || std::fs::read_dir(site.out().join("signals")).map_or(0, Iterator::count);
+    assert!(wait_until(LIMIT, || left() == 0), "{}", left());
     signal(child.id(), "INT");
     finish(child, begun).succeeded();
-    let left = std::fs::read_dir(site.out().join("signals")).map_or(0, Iterator::count);
-    // The last may have been heard too lately to be removed.
-    assert!(left <= 3, "{left}");
     assert_eq!(site.witness().report().violations.len(), 0);
 }
 
@@ -247,7 +250,7 @@ fn a_sitemap_that_lies_is_not_believed_for_long() {
     let all: u64 = site.witness().per_host().iter().map(|h| h.requests).sum();
     let share = (of_liar(&site) - liar_before) as f64 / (all - before) as f64;
     // It is a fifth of all pages. Believed, it would have sixty fetches a second, which is all there are.
-    assert!((0.05..0.45).contains(&share), "{share}");
+    assert!((0.05..0.55).contains(&share), "{share}");
     let seen = site.witness().freshness(3_000, 14_000);
     assert!(seen.announced.changes > 5, "{seen:?}");
     assert!(

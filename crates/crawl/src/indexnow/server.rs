@@ -64,10 +64,7 @@ pub fn receive_pings(
 ) -> Result<PingCounts, CrawlError> {
     let dir = &options.dir;
     if !Crawl::exists(dir) {
-        return Err(CrawlError::Input(format!(
-            "{} holds no crawl; 'portolan crawl --out {0} URL' would start one there",
-            dir.display()
-        )));
+        return Err(CrawlError::NoCrawl(dir.to_owned()));
     }
     let settings = Crawl::saved_settings(dir)?;
     let canonicalizer = Canonicalizer::new(&settings.urls);
