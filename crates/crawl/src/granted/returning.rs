@@ -53,7 +53,7 @@ impl Returning {
         runtime()?.block_on(self.live())
     }
 
-    async fn live(&mut self) -> Result<(), CrawlError> {
+    pub(super) async fn live(&mut self) -> Result<(), CrawlError> {
         let mut client = self.address.client().map_err(of_frontier)?;
         let mut news = Vec::new();
         while self.inbox.recv_many(&mut news, TOGETHER).await > 0 {
