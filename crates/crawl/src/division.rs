@@ -381,7 +381,7 @@ pub(crate) fn open_vector(path: &Path) -> Result<PartVector, CrawlError> {
         return Err(wrong(
             "vector",
             &format!(
-                "{} lists pages, and a crawl needs sites, because a host's pauses are kept by one partition; make it with 'portolan partition --by site'",
+                "{} lists pages, and a crawl needs sites, because a host's pauses are kept by one partition; cut the graph by site",
                 path.display()
             ),
         ));
@@ -460,7 +460,7 @@ fn must_agree(
 ) -> Result<(), CrawlError> {
     let differs = |setting: &str| {
         Err(CrawlError::Input(format!(
-            "partition.{setting}: it is fixed when a crawl begins, and the one in {} began with another; '--new-session --divide' changes it",
+            "partition.{setting}: it is fixed when a crawl begins, and the one in {} began with another; a new session can be divided anew",
             dir.display()
         )))
     };

@@ -4,7 +4,7 @@ mod object;
 mod pack;
 
 pub(crate) use object::{LINKS, destination_of, object_key};
-pub(crate) use pack::{Message, Packed, pack, pack_key, unpack};
+pub(crate) use pack::{Keys, Message, Packed, key_of, pack, pack_key, pack_pieces, unpack};
 
 use bytes::Bytes;
 use portolan_model::PartitionId;

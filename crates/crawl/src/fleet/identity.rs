@@ -2,10 +2,13 @@
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use portolan_fleet::{Definition, Incarnation};
+use portolan_registry::Registry;
 use serde::{Deserialize, Serialize};
 
+use crate::crawl::REGISTRY_DIR;
 use crate::directory::{make_dir, no_links, replace};
 use crate::error::CrawlError;
 use crate::sealed::{seal, unseal};
@@ -15,6 +18,10 @@ const FILE: &str = "node";
 const LOCK: &str = "lock";
 /// The crawl's directory in the node's.
 const CRAWL_DIR: &str = "crawl";
+
+/// How soon a life of this process that has ended lets go of its registry, and how often that is looked for.
+pub(super) const UNLOCKED_WITHIN: Duration = Duration::from_secs(60);
+pub(super) const LOCK_LOOK: Duration = Duration::from_millis(100);
 
 /// A node, as its directory knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +46,7 @@ impl Identity {
     /// joined: a second process on a directory would take the first one's lease.
     pub(super) fn lock(dir: &Path) -> Result<File, CrawlError> {
         make_dir(dir).map_err(|e| {
-            CrawlError::Input(format!("--dir {}: {e}; name another one", dir.display()))
+            CrawlError::Input(format!("{}: {e}; name another directory", dir.display()))
         })?;
         let path = dir.join(LOCK);
         let at = |source| CrawlError::File {
@@ -52,7 +59,7 @@ impl Identity {
         match file.try_lock() {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => Err(CrawlError::Input(format!(
-                "--dir {} is in use by a node that runs; end that one first, or name another directory",
+                "{} is in use by a node that runs; end that one first, or name another directory",
                 dir.display()
             ))),
             Err(TryLockError::Error(source)) => Err(at(source)),
@@ -66,18 +73,18 @@ impl Identity {
                 let has_crawl = Self::crawl_dir(dir).exists();
                 if has_crawl {
                     return Err(CrawlError::Input(format!(
-                        "--dir {}: it holds something that is no node of a fleet; name another directory",
+                        "{} holds something that is no node of a fleet; name another directory",
                         dir.display()
                     )));
                 }
                 Self::begin(dir, node, fleet)
             }
             Some(known) if known.fleet != fleet.id => Err(CrawlError::Input(format!(
-                "--dir {} is of a node of another fleet; name another directory, or remove it",
+                "{} is of a node of another fleet; name another directory, or remove it",
                 dir.display()
             ))),
             Some(known) if known.node != node => Err(CrawlError::Input(format!(
-                "--dir {} is node '{1}', not '{node}'; give --node {1}, or name another directory",
+                "{} is node '{1}', not '{node}'; join as {1}, or name another directory",
                 dir.display(),
                 known.node
             ))),
@@ -89,6 +96,11 @@ impl Identity {
     /// A new life: what the directory held is gone. Whatever counts of it was shipped.
     pub(super) fn begin(dir: &Path, node: &str, fleet: &Definition) -> Result<Self, CrawlError> {
         let crawl = Self::crawl_dir(dir);
+        // A life of this process that was fenced may still be writing files of what it was taking over.
+        let begun = Instant::now();
+        while Registry::is_open(&crawl.join(REGISTRY_DIR)) && begun.elapsed() < UNLOCKED_WITHIN {
+            std::thread::sleep(LOCK_LOOK);
+        }
         match std::fs::remove_dir_all(&crawl) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 return Err(CrawlError::File {

@@ -47,7 +47,7 @@ impl Bus {
         let named = servers.urls.join(", ");
         let no_server = |mut why: String| {
             if servers.tls.is_none() && why.contains("certificate") {
-                why.push_str("; give --ca, --cert and --key");
+                why.push_str("; certificates are needed");
             }
             let servers = named.clone();
             FleetError::NoServer { servers, why }
@@ -80,6 +80,14 @@ impl Bus {
             names: Names(fleet.to_owned()),
             replicas: replicas(&info),
         })
+    }
+}
+
+impl Bus {
+    /// JetStream of another domain, which leaf connections lead to.
+    pub(crate) fn domain(&self, domain: &str) -> Context {
+        let builder = ContextBuilder::new().timeout(REQUEST);
+        builder.domain(domain).build(self.client.clone())
     }
 }
 

@@ -7,6 +7,7 @@
 use super::Inner;
 use crate::blobs::Blobs;
 use crate::boottime_ms;
+use crate::budget;
 use crate::checkpoint::{CHECKPOINTS, JOURNALS, StoredCheckpoint};
 use crate::error::FleetError;
 use crate::fleet::{Fleet, ShipLog};
@@ -16,6 +17,7 @@ use crate::nats::{PATIENCE, patiently};
 use crate::protocol::{Ledger, LinkObjects};
 use crate::records::{ShipRecord, Shipped};
 use crate::told::Copier;
+use portolan_model::PartitionId;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,6 +111,10 @@ impl Trimmer {
             None => known.insert(Self::begin(fleet).await?),
         };
         trimmer.read().await?;
+        if fleet.definition().max_pages.is_some() {
+            // Who is lost settles nothing itself.
+            budget::settle(fleet.main(), trimmer.now.settled_pages()).await?;
+        }
         if trimmer.is_stale {
             trimmer.summarize(copied).await?;
             if sweeps {
@@ -226,8 +232,13 @@ impl Trimmer {
     async fn sweep_links(&mut self) -> Result<(), FleetError> {
         let blobs = self.fleet.blobs().clone();
         let listed = blobs.list(LINKS).await.into_iter();
+        // Nothing is known here of what other groups have heard.
+        let is_here = |destination: &PartitionId| {
+            let group = self.fleet.group();
+            group.is_none_or(|group| group.is_mine(*destination))
+        };
         let objects = listed.filter_map(|object| {
-            let destination = destination_of(&object.key)?;
+            let destination = destination_of(&object.key).filter(is_here)?;
             Some((object.key, destination))
         });
         self.links.list(objects, boottime_ms());
