@@ -118,7 +118,7 @@ impl Agent {
     async fn hand_over_more(&self, is_asked: bool) -> Result<Leaving, FleetError> {
         let leaving = self.node.leaving().await?;
         if !is_asked && !leaving.is_over && leaving.holds > 0 && leaving.successors > 0 {
-            self.node.drain(true).await?;
+            self.node.drain().await?;
         }
         Ok(leaving)
     }

@@ -15,11 +15,11 @@ pub struct Leaving {
 }
 
 impl Node {
-    /// Has this node's partitions go to others, or takes that back: `Order::Release` comes for each of them. `leaving` says how
-    /// far that is; then call `leave`.
-    pub async fn drain(&self, draining: bool) -> Result<(), FleetError> {
+    /// Has this node's partitions go to others: `Order::Release` comes for each of them. `leaving` says how far that is; then
+    /// call `leave`.
+    pub async fn drain(&self) -> Result<(), FleetError> {
         let inner = &self.inner;
-        inner.fleet.set_draining(&inner.me.node, draining).await
+        inner.fleet.set_draining(&inner.me.node, true).await
     }
 
     /// What there is left to hand over, as the servers have it now.
