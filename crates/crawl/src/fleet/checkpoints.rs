@@ -27,9 +27,10 @@ const ASKED: Duration = Duration::from_secs(30);
 const TELLS: u32 = 2;
 /// Before a partition goes, its next holder is waited for so long to have the checkpoint.
 const PREPARE: Duration = Duration::from_secs(90);
-/// A partition is taken over in no time if its checkpoint is smaller, and if no more entries have come since.
+/// A partition is taken over in no time if its checkpoint is smaller, and if no more entries have come since. An entry may hold the
+/// links of a page that names thousands.
 const SMALL_BYTES: u64 = 4 << 20;
-const FEW_ENTRIES: u64 = 10_000;
+const FEW_ENTRIES: u64 = 200;
 
 /// What the store has of the partitions that are here.
 #[derive(Debug)]
