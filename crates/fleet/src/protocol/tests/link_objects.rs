@@ -7,7 +7,7 @@ use super::number;
 use portolan_model::PartitionId;
 use std::collections::{BTreeMap, BTreeSet};
 
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 100;
 const LEASE_MS: u64 = 1_000;
 const TO: PartitionId = PartitionId(7);
 const FORWARDS: u32 = 30;
