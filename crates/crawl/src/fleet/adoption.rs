@@ -96,9 +96,10 @@ pub(super) async fn adopt(
         (coming, folded) = blocking(move || fold(coming, &chunk)).await?;
         publish(agent, folded).await?;
     }
+    let has_clients = agent.fleet.has_clients().await.map_err(unavailable)?;
     let finished = futures_util::stream::iter(coming);
     let finished = finished
-        .map(|one| finish(agent, one))
+        .map(|one| finish(agent, one, has_clients))
         .buffer_unordered(AT_ONCE);
     finished.try_collect::<()>().await?;
     let ms = begun.elapsed().as_millis() as u64;
@@ -129,7 +130,11 @@ fn fold(
     Ok((coming, folded))
 }
 
-async fn finish(agent: &Arc<Agent>, coming: Coming) -> Result<(), CrawlError> {
+async fn finish(
+    agent: &Arc<Agent>,
+    coming: Coming,
+    has_clients: bool,
+) -> Result<(), CrawlError> {
     let Coming {
         wanted,
         adoption,
@@ -151,7 +156,7 @@ async fn finish(agent: &Arc<Agent>, coming: Coming) -> Result<(), CrawlError> {
         && entries > 0
     {
         // Whoever had it may have granted hosts of it.
-        desk.hold(partition);
+        desk.hold(partition, has_clients);
     }
     agent.note_adopted(partition, epoch, cursor, stored);
     let (done, adopted_by_journal) = oneshot::channel();

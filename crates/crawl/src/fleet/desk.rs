@@ -62,9 +62,27 @@ struct Inner {
     next: u64,
     asking: BTreeMap<u64, Asking>,
     open: HashMap<GrantId, oneshot::Sender<Incoming>>,
-    /// Partitions that grant nothing before: whoever had them may have granted.
-    held: BTreeMap<PartitionId, Instant>,
+    held: BTreeMap<PartitionId, Hold>,
     pacer: Pacer,
+}
+
+/// A partition that grants nothing for a time: whoever had it may have granted.
+struct Hold {
+    until: Instant,
+    /// Nor are its hosts asked from here: there are crawl-clients that may have such grants.
+    for_all: bool,
+}
+
+impl Inner {
+    /// Does the partition grant nothing now? And is it held for all?
+    fn hold_of(&mut self, partition: PartitionId) -> Option<bool> {
+        let hold = self.held.get(&partition)?;
+        if hold.until > Instant::now() {
+            return Some(hold.for_all);
+        }
+        self.held.remove(&partition);
+        None
+    }
 }
 
 /// A client that asks, and what it gets.
@@ -110,10 +128,20 @@ impl Desk {
         wakes.iter().for_each(|worker| worker.notify_one());
     }
 
-    /// Somebody else may have granted hosts of the partition lately: those grants must have expired first.
-    pub(crate) fn hold(&self, partition: PartitionId) {
-        let until = Instant::now() + Duration::from_millis(self.grant_ms + MARGIN_MS);
-        self.inner().held.insert(partition, until);
+    /// Somebody else may have granted hosts of the partition lately: those grants must have expired before others are given.
+    /// `has_clients`: there are crawl-clients that may work through them now, so that nobody may ask these hosts. Among
+    /// peers alone nobody does, and the partition is not to stand still for it.
+    pub(crate) fn hold(&self, partition: PartitionId, has_clients: bool) {
+        let hold = Hold {
+            until: Instant::now() + Duration::from_millis(self.grant_ms + MARGIN_MS),
+            for_all: has_clients,
+        };
+        self.inner().held.insert(partition, hold);
+    }
+
+    /// May hosts of the partition be asked from here?
+    pub(crate) fn lets_ask(&self, partition: PartitionId) -> bool {
+        self.inner().hold_of(partition) != Some(true)
     }
 
     /// Does any client ask?
@@ -125,20 +153,17 @@ impl Desk {
     /// Does a client ask that may have grants of the partition?
     pub(crate) fn is_wanted(&self, partition: PartitionId) -> bool {
         let mut inner = self.inner();
-        match inner.held.get(&partition) {
-            Some(until) if *until > Instant::now() => return false,
-            Some(_) => drop(inner.held.remove(&partition)),
-            None => {}
-        }
-        inner
-            .asking
-            .values()
-            .any(|asking| self.suits(asking, partition))
+        let is_free = inner.hold_of(partition).is_none();
+        let mut asking = inner.asking.values();
+        is_free && asking.any(|asking| self.suits(asking, partition))
     }
 
     /// Takes one of the places that clients ask work for.
     pub(crate) fn ticket(&self, partition: PartitionId) -> Option<Ticket> {
         let mut inner = self.inner();
+        if inner.hold_of(partition).is_some() {
+            return None;
+        }
         // Whoever has got least so far comes first.
         let asking = inner.asking.iter_mut();
         let fitting = asking.filter(|(_, asking)| self.suits(asking, partition));
@@ -296,9 +321,32 @@ mod tests {
         assert!(desk.ticket(bound).is_none(), "it asked for one");
         assert!(desk.ticket(free).is_some(), "the other client's");
         assert!(desk.ticket(free).is_none(), "the bound client gets no more");
-        desk.hold(free);
-        assert!(!desk.is_wanted(free));
         assert!(one.await.expect("an answer").grants.is_empty());
         assert!(other.await.expect("an answer").grants.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_may_have_been_granted_a_host_is_waited_for() {
+        let desk = Arc::new(Desk::new(Vec::new(), 60_000));
+        let (among_peers, with_clients) = (PartitionId(0), PartitionId(1));
+        desk.hold(among_peers, false);
+        desk.hold(with_clients, true);
+        let asks = Arc::clone(&desk);
+        let asks = tokio::spawn(async move { asks.serve(&want("one", 2), 10, || 5).await });
+        tokio::task::yield_now().await;
+        for held in [among_peers, with_clients] {
+            assert!(!desk.is_wanted(held));
+            assert_eq!(desk.ticket(held), None);
+        }
+        assert!(desk.lets_ask(among_peers));
+        assert!(!desk.lets_ask(with_clients));
+        assert!(asks.await.expect("an answer").grants.is_empty());
+        tokio::time::sleep(Duration::from_millis(60_000 + MARGIN_MS)).await;
+        assert!(desk.lets_ask(with_clients), "such grants have expired");
+        let asks = Arc::clone(&desk);
+        tokio::spawn(async move { asks.serve(&want("one", 2), 10, || 5).await });
+        tokio::task::yield_now().await;
+        assert!(desk.is_wanted(with_clients));
+        assert!(desk.ticket(among_peers).is_some());
     }
 }

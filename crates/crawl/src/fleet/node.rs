@@ -191,6 +191,7 @@ async fn life(
         in_fleet.ok_or_else(|| CrawlError::Internal("a node without a fleet".to_owned()))?;
     let held = prepared.books.held();
     let mut known = Vec::new();
+    let has_clients = fleet.has_clients().await.map_err(unavailable)?;
     for &partition in &held {
         membership.add(partition);
         let (epoch, cursor) = log.ledger().last_of(partition);
@@ -198,7 +199,7 @@ async fn life(
         known.push((partition, epoch, cursor, stored));
         if let Some(desk) = &desk {
             // The process before may have granted.
-            desk.hold(partition);
+            desk.hold(partition, has_clients);
         }
     }
     if fleet.has_ended().await.map_err(unavailable)? {

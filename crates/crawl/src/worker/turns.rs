@@ -170,13 +170,13 @@ impl Worker {
         asked || (self.fetches && self.client.pools.has_room())
     }
 
-    /// Is somebody there who could ask a host of the partition?
+    /// Is somebody there who could ask a host of the partition, and may?
     fn has_room_for(&self, id: PartitionId) -> bool {
-        let asked = self
-            .desk
-            .as_ref()
-            .is_some_and(|(desk, _)| desk.is_wanted(id));
-        asked || (self.fetches && self.client.pools.has_room())
+        let has_room = self.fetches && self.client.pools.has_room();
+        match &self.desk {
+            Some((desk, _)) => desk.is_wanted(id) || (has_room && desk.lets_ask(id)),
+            None => has_room,
+        }
     }
 
     /// All partitions, beginning with another one each time.
