@@ -204,6 +204,10 @@ impl Visitor {
 
     /// Ask for the page and hand over what came of it. The claim is given back unless a document came.
     async fn fetch(&mut self, due: Due, url: &CanonicalUrl, rules: &Rules, claim: Claim) -> Next {
+        if due.kind == LinkKind::SeedRedirect && !self.shared.scope().is_rooted(url) {
+            // Another node has met the redirect, and what it told of it is on its way.
+            self.shared.widen_scope(url);
+        }
         match self.refresh_parts(&due, url, rules).await {
             Refresh::Whole => {}
             Refresh::Later => return self.put_back(due),

@@ -5,6 +5,7 @@ mod coordinate;
 mod join;
 mod keep;
 mod publish;
+mod roots;
 mod trim;
 mod watch;
 mod work;

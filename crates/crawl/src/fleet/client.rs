@@ -273,6 +273,7 @@ impl Carrier {
     }
 
     async fn ship(&mut self) -> Result<(), CrawlError> {
+        self.agent.membership.roots_are_told().await;
         let Some(end) = self.side.booth.archive_end() else {
             return Ok(());
         };

@@ -88,6 +88,9 @@ pub(crate) struct Membership {
     /// Until the archivist has it.
     told: Mutex<Option<mpsc::Receiver<ToArchivist>>>,
     roots: mpsc::UnboundedSender<CanonicalUrl>,
+    /// Roots that were found here, and those that the agent has told of.
+    roots_found: AtomicU64,
+    roots_told: watch::Sender<u64>,
     phase: watch::Sender<Phase>,
     addresses: Addresses,
 }
@@ -131,6 +134,8 @@ impl Membership {
             archivist,
             told: Mutex::new(Some(told)),
             roots,
+            roots_found: AtomicU64::new(0),
+            roots_told: watch::Sender::new(0),
             phase: watch::Sender::new(Phase::Working),
             addresses,
         };
@@ -256,7 +261,20 @@ impl Membership {
 
     /// A seed has redirected here: the scope of all nodes begins here, too.
     pub(crate) fn note_root(&self, root: &CanonicalUrl) {
+        self.roots_found.fetch_add(1, Ordering::SeqCst);
         let _ = self.roots.send(root.clone());
+    }
+
+    /// The next of those that were noted is known to all nodes.
+    pub(super) fn note_root_told(&self) {
+        self.roots_told.send_modify(|told| *told += 1);
+    }
+
+    /// Waits until all nodes know the roots that were found up to now: nobody is to have links that lie under them sooner.
+    pub(super) async fn roots_are_told(&self) {
+        let found = self.roots_found.load(Ordering::SeqCst);
+        // The sender is here.
+        let _ = self.roots_told.subscribe().wait_for(|told| *told >= found).await;
     }
 
     /// False if the crawl has ended.

@@ -30,7 +30,7 @@ use super::identity::Identity;
 use super::membership::{Membership, Part, Phase};
 use super::new_settings;
 use super::role::Role;
-use super::roots;
+use super::roots::Roots;
 use super::sending::{self, Room};
 use super::serving;
 use super::shipper::Shipper;
@@ -206,6 +206,11 @@ async fn life(
         // What is here is shipped, and nothing more is asked of the Web.
         membership.set_stopped(true);
     }
+    // Before anything is judged here.
+    let mut roots = Roots::listen(&node).await;
+    for root in roots.look(fleet.blobs()).await {
+        prepared.books.widen(&root);
+    }
     let crawl = prepared.begin()?;
     let client = booth.map(|booth| {
         let (first, most) = connections_of(plan, &crawl.shared.settings);
@@ -287,7 +292,7 @@ async fn life(
     let adopter = Arc::new(in_fleet.adopter);
     tasks.spawn(Arc::clone(&agent).report());
     tasks.spawn(addresses::ask(Arc::clone(&agent), ends.wanted));
-    tasks.spawn(roots::exchange(Arc::clone(&agent), ends.roots));
+    tasks.spawn(roots.exchange(Arc::clone(&agent), ends.roots));
     tasks.spawn(obey(Arc::clone(&agent), adopter, orders));
     tasks.spawn(checkpoints::keep(Arc::clone(&agent)));
     tasks.spawn(heed(Arc::clone(&agent), quit.clone()));
