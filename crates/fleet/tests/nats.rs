@@ -6,7 +6,7 @@ use common::{PATIENCE, join, joining, order, world};
 use portolan_fleet::protocol::Share;
 use portolan_fleet::{
     Commit, Delivery, Fleet, FleetError, Forward, NodeStatus, Order, PartitionStatus, ShipError,
-    ShipRecord, Slice, Wish,
+    ShipRecord, Slice, Want, Wish, Work,
 };
 use portolan_model::PartitionId;
 use std::time::Duration;
@@ -546,4 +546,52 @@ async fn what_timed_out_is_read_again_before_it_is_written_again() {
         !std::iter::from_fn(|| orders.try_recv().ok())
             .any(|order| matches!(order, Order::Fenced(_)))
     );
+}
+
+/// More than a message may have.
+const LARGE: usize = 2 << 20;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grants_too_large_for_a_message_go_through_the_store() {
+    let Some(world) = world(1, "").await else {
+        return;
+    };
+    let fleet = world.fleet("f").await;
+    let (server, _server_orders) = join(&fleet, "server", 1).await;
+    let (client, _client_orders) = join(&fleet, "client", 2).await;
+    let (mut asked, _handed_in) = server.serve_clients();
+    let grants = vec![forward(1, LARGE).body, forward(2, 10).body];
+    let work = Work {
+        now_ms: 5,
+        target: 3,
+        grants,
+        ..Work::default()
+    };
+    let expected = work.clone();
+    let answers = tokio::spawn(async move {
+        let asked = asked.recv().await.expect("a question");
+        asked.answer(&work).await
+    });
+    let want = Want::default();
+    let came = tokio::time::timeout(PATIENCE, ask(&client, &want)).await;
+    let (came, bytes) = came.expect("an answer in time");
+    assert_eq!(came, expected);
+    let left = answers.await.expect("it answers").expect("it leaves");
+    assert!(bytes == left && bytes > LARGE, "{bytes} {left}");
+    // Nobody needs it any more.
+    let mut objects = fleet.blobs().list("grants/").await;
+    while !objects.is_empty() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        objects = fleet.blobs().list("grants/").await;
+    }
+}
+
+/// Until the server listens.
+async fn ask(client: &portolan_fleet::Node, want: &Want) -> (Work, usize) {
+    loop {
+        if let Some(came) = client.ask_for_work("server", want).await {
+            return came;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }

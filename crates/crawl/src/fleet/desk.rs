@@ -31,6 +31,13 @@ pub(crate) struct Incoming {
     pub(crate) taken: oneshot::Sender<bool>,
 }
 
+/// What becomes of a grant.
+pub(crate) enum Came {
+    Back(Incoming),
+    /// It did not leave: nobody has it.
+    NotGiven,
+}
+
 /// The right to give one grant to one client that asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
@@ -61,7 +68,7 @@ pub(crate) struct Counts {
 struct Inner {
     next: u64,
     asking: BTreeMap<u64, Asking>,
-    open: HashMap<GrantId, oneshot::Sender<Incoming>>,
+    open: HashMap<GrantId, oneshot::Sender<Came>>,
     held: BTreeMap<PartitionId, Hold>,
     pacer: Pacer,
 }
@@ -89,7 +96,7 @@ impl Inner {
 struct Asking {
     client: String,
     left: u32,
-    grants: Vec<Bytes>,
+    grants: Vec<(GrantId, Bytes)>,
     bytes: usize,
     first_at: Option<Instant>,
 }
@@ -182,12 +189,12 @@ impl Desk {
         &self,
         ticket: Ticket,
         grant: &Grant,
-    ) -> Option<oneshot::Receiver<Incoming>> {
+    ) -> Option<oneshot::Receiver<Came>> {
         let bytes = grant.encode();
         let mut inner = self.inner();
         let asking = inner.asking.get_mut(&ticket.0)?;
         asking.bytes += bytes.len();
-        asking.grants.push(bytes.into());
+        asking.grants.push((grant.id, bytes.into()));
         asking.first_at.get_or_insert_with(Instant::now);
         let (comes, coming) = oneshot::channel();
         inner.open.insert(grant.id, comes);
@@ -211,8 +218,23 @@ impl Desk {
         was_open
     }
 
-    /// A client asks: what there is for it, as soon as there is something. `due` are URLs that are due and that it may have.
-    pub(super) async fn serve(&self, want: &Want, due: u64, now_ms: impl Fn() -> u64) -> Work {
+    /// These did not leave.
+    pub(super) fn take_again(&self, grants: &[GrantId]) {
+        let mut inner = self.inner();
+        for comes in grants.iter().filter_map(|grant| inner.open.remove(grant)) {
+            // Who waits is there, unless the crawl has ended.
+            let _ = comes.send(Came::NotGiven);
+        }
+    }
+
+    /// A client asks: what there is for it, as soon as there is something, and which grants these are. `due` are URLs that are
+    /// due and that it may have.
+    pub(super) async fn serve(
+        &self,
+        want: &Want,
+        due: u64,
+        now_ms: impl Fn() -> u64,
+    ) -> (Work, Vec<GrantId>) {
         let (number, target, pace) = {
             let mut inner = self.inner();
             let (target, pace) = inner.pacer.look(want, due);
@@ -242,14 +264,16 @@ impl Desk {
                 continue;
             }
             let grants = inner.asking.remove(&number).map(|asking| asking.grants);
-            return Work {
+            let (ids, grants) = grants.unwrap_or_default().into_iter().unzip();
+            let work = Work {
                 now_ms: now_ms(),
                 target,
                 pace,
-                grants: grants.unwrap_or_default(),
+                grants,
             };
+            return (work, ids);
         }
-        Work::default()
+        (Work::default(), Vec::new())
     }
 
     /// What a client brings; true if it counts.
@@ -264,7 +288,7 @@ impl Desk {
             sent_ms,
             taken,
         };
-        if waits.send(incoming).is_err() {
+        if waits.send(Came::Back(incoming)).is_err() {
             return false;
         }
         let taken = answer.await.unwrap_or(false);
@@ -289,6 +313,29 @@ pub(crate) const MARGIN_MS: u64 = 2_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use portolan_model::{HostId, Pulse};
+    use portolan_registry::Turn;
+
+    fn grant(number: u64) -> Grant {
+        Grant {
+            id: GrantId {
+                partition: PartitionId(0),
+                epoch: 0,
+                number,
+            },
+            expires_ms: 60_000,
+            turn: Turn {
+                host: HostId(1),
+                name: "http://a.test".to_owned(),
+                pulse: Pulse::default(),
+                robots: Vec::new(),
+                pages: 0,
+                in_flight: 0,
+                recorded_delay_ms: None,
+            },
+            urls: Vec::new(),
+        }
+    }
 
     fn want(client: &str, slots: u32) -> Want {
         Want {
@@ -321,8 +368,24 @@ mod tests {
         assert!(desk.ticket(bound).is_none(), "it asked for one");
         assert!(desk.ticket(free).is_some(), "the other client's");
         assert!(desk.ticket(free).is_none(), "the bound client gets no more");
-        assert!(one.await.expect("an answer").grants.is_empty());
-        assert!(other.await.expect("an answer").grants.is_empty());
+        assert!(one.await.expect("an answer").1.is_empty());
+        assert!(other.await.expect("an answer").1.is_empty());
+    }
+
+    #[tokio::test]
+    async fn grants_that_did_not_leave_are_told_to_who_gave_them() {
+        let desk = Arc::new(Desk::new(Vec::new(), 60_000));
+        let asks = Arc::clone(&desk);
+        let asks = tokio::spawn(async move { asks.serve(&want("one", 1), 10, || 5).await });
+        tokio::task::yield_now().await;
+        let grant = grant(7);
+        let ticket = desk.ticket(grant.id.partition).expect("it is wanted");
+        let coming = desk.give(ticket, &grant).expect("its client is there");
+        let (work, given) = asks.await.expect("an answer");
+        assert_eq!((work.grants.len(), &given[..]), (1, &[grant.id][..]));
+        desk.take_again(&given);
+        assert!(matches!(coming.await, Ok(Came::NotGiven)));
+        assert!(!desk.expire(grant.id), "it is over");
     }
 
     #[tokio::test(start_paused = true)]
@@ -340,7 +403,7 @@ mod tests {
         }
         assert!(desk.lets_ask(among_peers));
         assert!(!desk.lets_ask(with_clients));
-        assert!(asks.await.expect("an answer").grants.is_empty());
+        assert!(asks.await.expect("an answer").1.is_empty());
         tokio::time::sleep(Duration::from_millis(60_000 + MARGIN_MS)).await;
         assert!(desk.lets_ask(with_clients), "such grants have expired");
         let asks = Arc::clone(&desk);

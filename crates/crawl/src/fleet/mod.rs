@@ -47,7 +47,7 @@ pub use node::{
 };
 
 pub(crate) use booth::{Booth, Job};
-pub(crate) use desk::{Desk, Incoming, MARGIN_MS, Ticket};
+pub(crate) use desk::{Came, Desk, Incoming, MARGIN_MS, Ticket};
 pub use membership::Part;
 pub(crate) use membership::{Membership, PartitionLook};
 pub use role::Role;

@@ -16,7 +16,7 @@ use super::held::Partitions;
 use crate::client::Recall;
 use crate::commit::Finished;
 use crate::error::CrawlError;
-use crate::fleet::{Desk, Incoming, MARGIN_MS, Ticket, as_of_here};
+use crate::fleet::{Came, Desk, Incoming, MARGIN_MS, Ticket, as_of_here};
 use crate::metrics::Stage;
 use crate::pools::Seat;
 use crate::turn;
@@ -85,7 +85,8 @@ impl Worker {
             with_links: true,
             ..self.terms(&turn)
         };
-        let grant = self.with(id, |p| p.grant(turn, &terms))?;
+        let mut grant = self.with(id, |p| p.grant(turn, &terms))?;
+        leave_out_other_origins(&mut grant);
         self.note_turn(id, was_failing);
         let coming = match grant.urls.is_empty() {
             true => {
@@ -111,27 +112,30 @@ impl Worker {
         &self,
         desk: &Desk,
         grant: &Grant,
-        mut coming: oneshot::Receiver<Incoming>,
+        mut coming: oneshot::Receiver<Came>,
     ) -> Return {
         let patience = Duration::from_millis(desk.grant_ms + MARGIN_MS);
-        let incoming = match tokio::time::timeout(patience, &mut coming).await {
-            Ok(incoming) => incoming.ok(),
+        let came = match tokio::time::timeout(patience, &mut coming).await {
+            Ok(came) => came.ok(),
             Err(_) if desk.expire(grant.id) => None,
             // It came in the very moment.
             Err(_) => coming.await.ok(),
         };
-        let Some(Incoming {
+        let Incoming {
             mut back,
             sent_ms,
             taken,
-        }) = incoming
-        else {
-            tracing::info!(
-                host = grant.turn.name,
-                urls = grant.urls.len(),
-                "a grant has expired"
-            );
-            return all_unused(grant, self.after_expiry(grant));
+        } = match came {
+            Some(Came::Back(incoming)) => incoming,
+            Some(Came::NotGiven) => return all_unused(grant, grant.turn.pulse),
+            None => {
+                tracing::info!(
+                    host = grant.turn.name,
+                    urls = grant.urls.len(),
+                    "a grant has expired"
+                );
+                return all_unused(grant, self.after_expiry(grant));
+            }
         };
         let shared = &self.shared;
         as_of_here(&mut back, sent_ms, shared.now_ms(), shared.run_ms);
@@ -205,6 +209,17 @@ impl Worker {
             false => Terms::here(urls),
         }
     }
+}
+
+/// A robots.txt may be large, and that of an origin that is not asked is of no use.
+fn leave_out_other_origins(grant: &mut Grant) {
+    let urls = &grant.urls;
+    let is_of = |url: &str, origin: &str| {
+        let path = url.strip_prefix(origin);
+        path.is_some_and(|path| path.starts_with('/'))
+    };
+    let robots = &mut grant.turn.robots;
+    robots.retain(|robots| urls.iter().any(|url| is_of(&url.due.url, &robots.origin)));
 }
 
 /// What a grant is when nobody has asked for anything of it.

@@ -3,7 +3,8 @@
 use super::{Inner, Node};
 use crate::fleet::Fleet;
 use crate::grants::{
-    Brought, HandIn, Want, Work, pack_back, pack_back_key, unpack_back, unpacked, with_time,
+    Answer, Brought, HandIn, Want, Work, pack_back, pack_key, unpack_answer, unpack_back, unpacked,
+    with_time,
 };
 use crate::nats::PAUSE;
 use async_nats::{Message, Request};
@@ -13,11 +14,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use xxhash_rust::xxh3::xxh3_128;
 
 /// A server that has nothing for a client says so within a second; one that says nothing for this time is not there.
 const ANSWER: Duration = Duration::from_secs(5);
 /// The entries of a return wait for room in the server's buffers.
 const TAKEN: Duration = Duration::from_secs(15);
+/// An answer that is too large for a message is put into the store within this time, or nothing of it was given.
+const PUT: Duration = Duration::from_secs(3);
+/// And read there within this time, or its grants expire.
+const FETCHED: Duration = Duration::from_secs(20);
 /// Left for headers.
 const HEADERS: usize = 4 << 10;
 /// Questions that wait for the server; those beyond are lost, and asked again.
@@ -41,27 +47,36 @@ struct Reply {
 }
 
 impl Reply {
-    async fn send(self, payload: Bytes) -> usize {
-        let bytes = payload.len();
-        // Who does not hear it asks again.
-        let _ = self
+    /// Who does not hear it asks again. An error is why it did not leave.
+    async fn send(self, payload: Bytes) -> Result<(), String> {
+        let sent = self
             .inner
             .fleet
             .bus()
             .client
             .publish(self.subject, payload)
             .await;
-        bytes
+        sent.map_err(|error| error.to_string())
     }
 }
 
 impl Asked {
-    /// Returns how many bytes went out.
-    pub async fn answer(self, work: &Work) -> usize {
-        match work.pack() {
-            Ok(packed) => self.reply.send(packed.into()).await,
-            Err(_) => 0,
+    /// Returns how many bytes went out. An error is why nothing did: nobody has the grants.
+    pub async fn answer(self, work: &Work) -> Result<usize, String> {
+        let mut packed = work.pack().map_err(|error| error.to_string())?;
+        let bytes = packed.len();
+        let inner = Arc::clone(&self.reply.inner);
+        if bytes > inner.most_bytes() {
+            let key = inner.key_of("grants", &inner.me.node, &packed);
+            let put = inner.fleet.blobs().put(&key, packed.into());
+            if tokio::time::timeout(PUT, put).await.is_err() {
+                let why = inner.fleet.blobs().trouble().unwrap_or_default();
+                return Err(format!("{bytes} bytes were not put into the store: {why}"));
+            }
+            packed = pack_key(&key);
         }
+        self.reply.send(packed.into()).await?;
+        Ok(bytes)
     }
 }
 
@@ -69,7 +84,9 @@ impl HandedIn {
     /// `taken`: it is in the server's hands. Otherwise its grant is over, and nothing of it counts.
     pub async fn answer(self, taken: bool) {
         let word: &'static [u8] = if taken { b"taken" } else { b"over" };
-        self.reply.send(Bytes::from_static(word)).await;
+        if let Err(why) = self.reply.send(Bytes::from_static(word)).await {
+            tracing::debug!(why, "a return was not acknowledged");
+        }
     }
 }
 
@@ -94,7 +111,21 @@ impl Node {
         let request = Request::new().payload(json.into()).timeout(Some(ANSWER));
         let subject = bus.names.work_subject(server);
         let answer = bus.client.send_request(subject, request).await.ok()?;
-        Some((Work::unpack(&answer.payload)?, answer.payload.len()))
+        match unpack_answer(&answer.payload)? {
+            Answer::Here(work) => Some((work, answer.payload.len())),
+            Answer::Key(key) => self.fetch_work(key).await,
+        }
+    }
+
+    async fn fetch_work(&self, key: String) -> Option<(Work, usize)> {
+        let blobs = self.inner.fleet.blobs().clone();
+        let Ok(bytes) = tokio::time::timeout(FETCHED, blobs.get(&key)).await else {
+            tracing::warn!(key, "grants were not read from the store in time");
+            return None;
+        };
+        let bytes = bytes?;
+        tokio::spawn(async move { blobs.delete(&key).await });
+        Some((Work::unpack(&bytes)?, bytes.len()))
     }
 
     /// Hands in what came of a grant. `Some(true)`: the server has it; `Some(false)`: the grant is over, and nothing of it counts;
@@ -110,11 +141,10 @@ impl Node {
             return (None, 0);
         };
         let bytes = body.len();
-        if body.len() > bus.client.max_payload().saturating_sub(HEADERS) {
-            let hash = xxhash_rust::xxh3::xxh3_128(&body);
-            let key = format!("returns/{server}/{hash:032x}");
+        if bytes > self.inner.most_bytes() {
+            let key = self.inner.key_of("returns", server, &body);
             self.inner.fleet.blobs().put(&key, body.into()).await;
-            body = pack_back_key(&key);
+            body = pack_key(&key);
         }
         let request = Request::new()
             .payload(with_time(now_ms(), &body))
@@ -168,6 +198,17 @@ fn reply(inner: &Arc<Inner>, message: &Message) -> Option<Reply> {
 }
 
 impl Inner {
+    /// What a message may have.
+    fn most_bytes(&self) -> usize {
+        let most = self.fleet.bus().client.max_payload();
+        most.saturating_sub(HEADERS)
+    }
+
+    /// Where in the store something is that is too large for a message to or from a server.
+    fn key_of(&self, what: &str, server: &str, bytes: &[u8]) -> String {
+        format!("{what}/{server}/{:032x}", xxh3_128(bytes))
+    }
+
     async fn hear<F: Future<Output = ()> + Send>(
         self: Arc<Self>,
         subject: String,
