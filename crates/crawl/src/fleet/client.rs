@@ -44,7 +44,7 @@ pub(super) struct ClientSide {
     ready: mpsc::UnboundedSender<Ready>,
     /// Servers that did not answer a return.
     silent: Mutex<BTreeSet<String>>,
-    /// Grants that are here, up to and with their return's way back.
+    /// Questions under way, and grants that are here, up to and with their return's way back.
     open: AtomicUsize,
     pub(super) hurries: AtomicU64,
     pub(super) slows: AtomicU64,
@@ -54,6 +54,15 @@ pub(super) struct ClientSide {
     pub(super) late: AtomicU64,
     pub(super) grant_bytes: AtomicU64,
     pub(super) return_bytes: AtomicU64,
+}
+
+/// Something that has to end before the client does.
+struct Open(Arc<ClientSide>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// A seed-server, as a client knows it.
@@ -73,6 +82,7 @@ pub(super) struct Ready {
     back: Return,
     /// Then its server expects nothing more of it.
     expires_ms: u64,
+    _open: Open,
 }
 
 impl ClientSide {
@@ -119,6 +129,11 @@ impl ClientSide {
         }
     }
 
+    fn open(self: &Arc<Self>) -> Open {
+        self.open.fetch_add(1, Ordering::SeqCst);
+        Open(Arc::clone(self))
+    }
+
     fn note_pace(&self, server: &str, pace: Pace, target: u32) {
         let counter = match pace {
             Pace::Steady => return,
@@ -136,6 +151,7 @@ impl ClientSide {
             server,
             back,
             expires_ms,
+            _open,
         } = ready;
         {
             // It is never closed.
@@ -151,7 +167,6 @@ impl ClientSide {
             counter.fetch_add(1, Ordering::Relaxed);
         }
         server.untaken.fetch_sub(1, Ordering::Relaxed);
-        self.open.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Tries until the grant expires. False if it does not count; of an attempt whose answer was lost nobody knows.
@@ -248,6 +263,7 @@ async fn poll(agent: Arc<Agent>, side: Arc<ClientSide>, name: String, servers: u
             tokio::time::sleep(FULL).await;
             continue;
         }
+        let _open = side.open();
         let asked_ms = agent.shared.now_ms();
         let Some((work, bytes)) = agent.node.ask_for_work(&name, &want).await else {
             tokio::time::sleep(AWAY).await;
@@ -277,7 +293,7 @@ async fn poll(agent: Arc<Agent>, side: Arc<ClientSide>, name: String, servers: u
 fn begin(side: &Arc<ClientSide>, server: &Arc<Server>, grant: Grant) {
     let (id, expires_ms) = (grant.id, grant.expires_ms);
     side.grants.fetch_add(1, Ordering::Relaxed);
-    side.open.fetch_add(1, Ordering::SeqCst);
+    let open = side.open();
     server.running.fetch_add(1, Ordering::Relaxed);
     let haul = side.booth.hauls.open(id);
     let (back, comes) = oneshot::channel();
@@ -289,7 +305,6 @@ fn begin(side: &Arc<ClientSide>, server: &Arc<Server>, grant: Grant) {
         let Ok(mut back) = back else {
             // The crawl stops at once: the grant expires.
             side.booth.hauls.close(id);
-            side.open.fetch_sub(1, Ordering::SeqCst);
             return;
         };
         back.entries = haul.complete().await;
@@ -298,6 +313,7 @@ fn begin(side: &Arc<ClientSide>, server: &Arc<Server>, grant: Grant) {
             server,
             back,
             expires_ms,
+            _open: open,
         };
         // Who ships is there until the end.
         let _ = side.ready.send(ready);
@@ -322,6 +338,10 @@ impl Carrier {
         loop {
             // Read before what there is to carry: nothing comes after it.
             let closed = *self.agent.membership.phases().borrow() == Phase::Closed;
+            if closed {
+                // A server may have granted something while the workers ended.
+                self.side.booth.close();
+            }
             while let Ok(ready) = self.ready.try_recv() {
                 waiting.push(ready);
             }

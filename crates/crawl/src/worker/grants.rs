@@ -100,7 +100,7 @@ impl Worker {
             let back = match coming {
                 Some(coming) => worker.await_return(&desk, &grant, coming).await,
                 // Nobody has it.
-                None => all_unused(&grant, grant.turn.pulse),
+                None => grant.unused(grant.turn.pulse),
             };
             worker.end_turn(&back, was_failing);
             worker.begin_next();
@@ -127,14 +127,14 @@ impl Worker {
             taken,
         } = match came {
             Some(Came::Back(incoming)) => incoming,
-            Some(Came::NotGiven) => return all_unused(grant, grant.turn.pulse),
+            Some(Came::NotGiven) => return grant.unused(grant.turn.pulse),
             None => {
                 tracing::info!(
                     host = grant.turn.name,
                     urls = grant.urls.len(),
                     "a grant has expired"
                 );
-                return all_unused(grant, self.after_expiry(grant));
+                return grant.unused(self.after_expiry(grant));
             }
         };
         let shared = &self.shared;
@@ -220,15 +220,4 @@ fn leave_out_other_origins(grant: &mut Grant) {
     };
     let robots = &mut grant.turn.robots;
     robots.retain(|robots| urls.iter().any(|url| is_of(&url.due.url, &robots.origin)));
-}
-
-/// What a grant is when nobody has asked for anything of it.
-fn all_unused(grant: &Grant, pulse: Pulse) -> Return {
-    Return {
-        id: grant.id,
-        host: grant.turn.host,
-        pulse,
-        unused: grant.urls.iter().map(|url| url.due.doc).collect(),
-        entries: Vec::new(),
-    }
 }
