@@ -2,6 +2,7 @@
 
 mod address;
 mod coordinate;
+mod guests;
 mod join;
 mod keep;
 mod publish;
@@ -10,6 +11,7 @@ mod trim;
 mod watch;
 mod work;
 
+pub use guests::{Guest, GuestSays, HostSays};
 pub use work::{Asked, HandedIn};
 
 use crate::error::{FleetError, PublishError, ShipError};

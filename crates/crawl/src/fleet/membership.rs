@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portolan_fleet::Lease;
-use portolan_model::{CanonicalUrl, Identities, PartitionId};
-use tokio::sync::{mpsc, watch};
+use portolan_model::{CanonicalUrl, HostId, Identities, PartitionId};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::addresses::Addresses;
 use super::booth::Booth;
 use super::desk::Desk;
+use super::guests::{Pass, Wish};
 use super::role::Role;
 use crate::commit::ToArchivist;
 use crate::error::CrawlError;
@@ -92,6 +93,7 @@ pub(crate) struct Membership {
     roots_found: AtomicU64,
     roots_told: watch::Sender<u64>,
     phase: watch::Sender<Phase>,
+    wishes: mpsc::UnboundedSender<Wish>,
     addresses: Addresses,
 }
 
@@ -104,6 +106,8 @@ pub(super) struct AgentEnds {
     pub(super) roots: mpsc::UnboundedReceiver<CanonicalUrl>,
     /// Addresses that a slice is wanted of.
     pub(super) wanted: mpsc::UnboundedReceiver<IpAddr>,
+    /// Hosts of other nodes that are to be asked something.
+    pub(super) wishes: mpsc::UnboundedReceiver<Wish>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -121,6 +125,7 @@ impl Membership {
         let (archivist, told) = mpsc::channel(TOLD_MAX);
         let (roots, found) = mpsc::unbounded_channel();
         let (addresses, wanted) = Addresses::new();
+        let (wishes, wished) = mpsc::unbounded_channel();
         let membership = Self {
             lease,
             desk,
@@ -137,11 +142,13 @@ impl Membership {
             roots_found: AtomicU64::new(0),
             roots_told: watch::Sender::new(0),
             phase: watch::Sender::new(Phase::Working),
+            wishes,
             addresses,
         };
         let ends = AgentEnds {
             roots: found,
             wanted,
+            wishes: wished,
         };
         (Arc::new(membership), ends)
     }
@@ -163,6 +170,23 @@ impl Membership {
     /// `Err`: the milliseconds after which to look again.
     pub(crate) fn may_ask_address(&self, address: IpAddr, pause_ms: u64) -> Result<(), u64> {
         self.addresses.may_ask(address, pause_ms)
+    }
+
+    /// Leave to send one request to a host that another node looks after. `Err`: the milliseconds after which to ask again.
+    pub(crate) async fn pass_for(
+        &self,
+        partition: PartitionId,
+        host: HostId,
+    ) -> Result<Pass, u64> {
+        let (answer, answered) = oneshot::channel();
+        let wish = Wish {
+            partition,
+            host,
+            answer,
+        };
+        // Without an agent the crawl ends.
+        let _ = self.wishes.send(wish);
+        answered.await.unwrap_or(Err(0))
     }
 
     pub(super) fn addresses(&self) -> &Addresses {

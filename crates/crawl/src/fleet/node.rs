@@ -26,6 +26,7 @@ use super::checkpoints::{self, Checkpoints};
 use super::client::{self, Carrier, ClientSide};
 use super::desk::Desk;
 use super::gather::Gathering;
+use super::guests;
 use super::identity::Identity;
 use super::membership::{Membership, Part, Phase};
 use super::new_settings;
@@ -260,6 +261,7 @@ async fn life(
     if let Some(desk) = desk {
         let (asked, handed_in) = node.serve_clients();
         tasks.spawn(serving::serve(Arc::clone(&agent), desk, asked, handed_in));
+        tasks.spawn(guests::serve(Arc::clone(&agent), node.serve_guests()));
     }
     let shipping = match client {
         Some((side, ready)) => {
@@ -292,6 +294,7 @@ async fn life(
     let adopter = Arc::new(in_fleet.adopter);
     tasks.spawn(Arc::clone(&agent).report());
     tasks.spawn(addresses::ask(Arc::clone(&agent), ends.wanted));
+    tasks.spawn(guests::ask(Arc::clone(&agent), ends.wishes));
     tasks.spawn(roots.exchange(Arc::clone(&agent), ends.roots));
     tasks.spawn(obey(Arc::clone(&agent), adopter, orders));
     tasks.spawn(checkpoints::keep(Arc::clone(&agent)));

@@ -13,10 +13,12 @@ use tokio::sync::oneshot;
 
 use super::Worker;
 use super::held::Partitions;
+use super::turns::later;
 use crate::client::Recall;
 use crate::commit::Finished;
 use crate::error::CrawlError;
 use crate::fleet::{Came, Desk, Incoming, MARGIN_MS, Ticket, as_of_here};
+use crate::gate::Door;
 use crate::metrics::Stage;
 use crate::pools::Seat;
 use crate::turn;
@@ -78,6 +80,12 @@ impl Worker {
             return self.with(id, |p| p.end_turn(turn.host, turn.pulse));
         };
         let desk = Arc::clone(desk);
+        // Nobody comes as a guest while a client asks the host.
+        let door = Door::Host(turn.host);
+        if let Err(at_ms) = self.shared.gate.enter(door, self.shared.now_ms()) {
+            desk.put_back(ticket);
+            return self.with(id, |p| p.end_turn(turn.host, later(turn.pulse, at_ms)));
+        }
         let was_failing = turn.pulse.is_failing();
         let terms = Terms {
             expires_ms: self.shared.now_ms() + desk.grant_ms,
@@ -102,6 +110,9 @@ impl Worker {
                 // Nobody has it.
                 None => grant.unused(grant.turn.pulse),
             };
+            let shared = &worker.shared;
+            let (until_ms, now_ms) = (back.pulse.not_before_ms, shared.now_ms());
+            shared.gate.leave(door, until_ms, now_ms);
             worker.end_turn(&back, was_failing);
             worker.begin_next();
         });

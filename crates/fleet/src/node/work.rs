@@ -209,7 +209,7 @@ impl Inner {
         format!("{what}/{server}/{:032x}", xxh3_128(bytes))
     }
 
-    async fn hear<F: Future<Output = ()> + Send>(
+    pub(super) async fn hear<F: Future<Output = ()> + Send>(
         self: Arc<Self>,
         subject: String,
         heard: impl Fn(Arc<Self>, Message) -> F + Send,
