@@ -12,7 +12,7 @@ mod watch;
 mod work;
 
 pub use guests::{Guest, GuestSays, HostSays};
-pub use work::{Asked, HandedIn};
+pub use work::{Asked, HandedIn, PackedReturn};
 
 use crate::error::{FleetError, PublishError, ShipError};
 use crate::fleet::Fleet;

@@ -595,3 +595,36 @@ async fn ask(client: &portolan_fleet::Node, want: &Want) -> (Work, usize) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_return_through_the_store_is_taken_once_and_removed() {
+    let Some(world) = world(1, "").await else {
+        return;
+    };
+    let fleet = world.fleet("f").await;
+    let (server, _server_orders) = join(&fleet, "server", 1).await;
+    let (client, _client_orders) = join(&fleet, "client", 2).await;
+    let (_asked, mut handed_in) = server.serve_clients();
+    let back = forward(1, LARGE).body;
+    let packed = client.pack_return("server", &back).await.expect("packs");
+    assert_eq!(fleet.blobs().list("returns/").await.len(), 1);
+    let takes = tokio::spawn(async move {
+        let one = handed_in.recv().await.expect("a return");
+        let brought = one.brought.clone();
+        one.answer(true).await;
+        (brought, handed_in)
+    });
+    let mut taken = None;
+    while taken.is_none() {
+        (taken, _) = client.hand_in("server", || 9, &packed).await;
+    }
+    assert_eq!(taken, Some(true));
+    let (brought, _handed_in) = takes.await.expect("it takes it");
+    assert!(brought.now_ms == 9 && brought.back == back);
+    while !fleet.blobs().list("returns/").await.is_empty() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // Who did not hear it is told that nothing more is to be done.
+    let again = tokio::time::timeout(PATIENCE, client.hand_in("server", || 9, &packed)).await;
+    assert_eq!(again.expect("an answer").0, Some(false));
+}

@@ -171,16 +171,22 @@ impl ClientSide {
 
     /// Tries until the grant expires. False if it does not count; of an attempt whose answer was lost nobody knows.
     async fn hand_in(&self, agent: &Agent, server: &str, back: &Return, expires_ms: u64) -> bool {
-        let bytes = back.encode();
+        let Some(packed) = agent.node.pack_return(server, &back.encode()).await else {
+            tracing::error!(server, "what came of a grant cannot be packed");
+            return false;
+        };
         let now_ms = || agent.shared.now_ms();
         loop {
-            let (taken, sent) = agent.node.hand_in(server, now_ms, &bytes).await;
+            let (taken, sent) = agent.node.hand_in(server, now_ms, &packed).await;
             self.return_bytes.fetch_add(sent as u64, Ordering::Relaxed);
             let is_over = now_ms() >= expires_ms;
             self.note_silent(agent, server, taken.is_none() && !is_over);
             match taken {
                 Some(taken) => return taken,
-                None if is_over => return false,
+                None if is_over => {
+                    agent.node.give_up_return(packed);
+                    return false;
+                }
                 None => tokio::time::sleep(AWAY).await,
             }
         }
