@@ -45,9 +45,7 @@ pub use fleet::{Fleet, Inbox, ShipLog};
 pub use grants::{Brought, Pace, Want, Work};
 pub use links::{Delivery, Forward};
 pub use log_reader::LogReader;
-pub use node::{
-    Asked, Guest, GuestSays, HandedIn, HostSays, Joining, Node, PackedReturn, Slice,
-};
+pub use node::{Asked, Guest, GuestSays, HandedIn, HostSays, Joining, Node, PackedReturn, Slice};
 pub use orders::Order;
 pub use protocol::Ledger;
 pub use records::{

@@ -130,11 +130,7 @@ fn fold(
     Ok((coming, folded))
 }
 
-async fn finish(
-    agent: &Arc<Agent>,
-    coming: Coming,
-    has_clients: bool,
-) -> Result<(), CrawlError> {
+async fn finish(agent: &Arc<Agent>, coming: Coming, has_clients: bool) -> Result<(), CrawlError> {
     let Coming {
         wanted,
         adoption,
@@ -153,9 +149,9 @@ async fn finish(
         _ => Vec::new(),
     };
     if let Some(desk) = agent.membership.desk()
-        && entries > 0
+        && epoch > 1
     {
-        // Whoever had it may have granted hosts of it.
+        // Whoever had it may have granted hosts of it, even if nothing was shipped.
         desk.hold(partition, has_clients);
     }
     agent.note_adopted(partition, epoch, cursor, stored);

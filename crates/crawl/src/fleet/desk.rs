@@ -19,6 +19,8 @@ use super::pace::Pacer;
 const PATIENCE: Duration = Duration::from_millis(400);
 /// Once there is a grant, others that can be had at once go along.
 const GATHER: Duration = Duration::from_millis(15);
+/// Who took a ticket reads the disk, perhaps, for this long at most: then its grant is nobody's.
+const DISK: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Grants of one answer take about this many bytes before they are packed; one more may exceed it.
 const ANSWER_BYTES: usize = 384 * 1024;
@@ -49,6 +51,8 @@ pub(crate) struct Desk {
     /// By partition: the client that its DSet is for; empty: any.
     reserved: Vec<String>,
     pub(crate) grant_ms: u64,
+    /// Grants of whoever had a partition before may be for this long.
+    hold_ms: u64,
     pub(crate) counts: Counts,
 }
 
@@ -96,24 +100,33 @@ impl Inner {
 struct Asking {
     client: String,
     left: u32,
+    /// Tickets that were taken and are not used yet.
+    out: u32,
     grants: Vec<(GrantId, Bytes)>,
     bytes: usize,
     first_at: Option<Instant>,
 }
 
 impl Asking {
+    /// It gets no more tickets.
     fn is_full(&self) -> bool {
         self.left == 0 || self.bytes >= ANSWER_BYTES
+    }
+
+    /// Nothing more comes for it.
+    fn is_done(&self) -> bool {
+        self.is_full() && self.out == 0
     }
 }
 
 impl Desk {
-    pub(crate) fn new(reserved: Vec<String>, grant_ms: u64) -> Self {
+    pub(crate) fn new(reserved: Vec<String>, grant_ms: u64, hold_ms: u64) -> Self {
         Self {
             inner: Mutex::default(),
             wakes: Mutex::default(),
             reserved,
             grant_ms,
+            hold_ms,
             counts: Counts::default(),
         }
     }
@@ -140,7 +153,7 @@ impl Desk {
     /// peers alone nobody does, and the partition is not to stand still for it.
     pub(crate) fn hold(&self, partition: PartitionId, has_clients: bool) {
         let hold = Hold {
-            until: Instant::now() + Duration::from_millis(self.grant_ms + MARGIN_MS),
+            until: Instant::now() + Duration::from_millis(self.hold_ms + MARGIN_MS),
             for_all: has_clients,
         };
         self.inner().held.insert(partition, hold);
@@ -176,6 +189,7 @@ impl Desk {
         let fitting = asking.filter(|(_, asking)| self.suits(asking, partition));
         let (&number, asking) = fitting.min_by_key(|(_, asking)| asking.grants.len())?;
         asking.left -= 1;
+        asking.out += 1;
         Some(Ticket(number))
     }
 
@@ -185,14 +199,11 @@ impl Desk {
     }
 
     /// Gives a grant out. `None`: its client has gone meanwhile.
-    pub(crate) fn give(
-        &self,
-        ticket: Ticket,
-        grant: &Grant,
-    ) -> Option<oneshot::Receiver<Came>> {
+    pub(crate) fn give(&self, ticket: Ticket, grant: &Grant) -> Option<oneshot::Receiver<Came>> {
         let bytes = grant.encode();
         let mut inner = self.inner();
         let asking = inner.asking.get_mut(&ticket.0)?;
+        asking.out -= 1;
         asking.bytes += bytes.len();
         asking.grants.push((grant.id, bytes.into()));
         asking.first_at.get_or_insert_with(Instant::now);
@@ -206,6 +217,7 @@ impl Desk {
     pub(crate) fn put_back(&self, ticket: Ticket) {
         if let Some(asking) = self.inner().asking.get_mut(&ticket.0) {
             asking.left += 1;
+            asking.out -= 1;
         }
     }
 
@@ -244,6 +256,7 @@ impl Desk {
             let asking = Asking {
                 client: want.client.clone(),
                 left: room,
+                out: 0,
                 grants: Vec::new(),
                 bytes: 0,
                 first_at: None,
@@ -260,7 +273,9 @@ impl Desk {
                 break;
             };
             let gathered = asking.first_at.is_some_and(|at| at.elapsed() >= GATHER);
-            if !asking.is_full() && !gathered && Instant::now() < until {
+            let (is_done, now) = (asking.is_done(), Instant::now());
+            let is_over = (gathered || now >= until) && asking.out == 0;
+            if !is_done && !is_over && now < until + DISK {
                 continue;
             }
             let grants = inner.asking.remove(&number).map(|asking| asking.grants);
@@ -350,7 +365,7 @@ mod tests {
     #[tokio::test]
     async fn who_asks_gets_tickets_of_its_dsets_alone() {
         let reserved = vec!["one".to_owned(), String::new()];
-        let desk = Arc::new(Desk::new(reserved, 60_000));
+        let desk = Arc::new(Desk::new(reserved, 60_000, 60_000));
         let (bound, free) = (PartitionId(0), PartitionId(1));
         assert!(!desk.is_wanted(free));
         let asks = |name: &'static str| {
@@ -372,9 +387,22 @@ mod tests {
         assert!(other.await.expect("an answer").1.is_empty());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_grant_that_takes_its_time_is_waited_for() {
+        let desk = Arc::new(Desk::new(Vec::new(), 60_000, 60_000));
+        let asks = Arc::clone(&desk);
+        let asks = tokio::spawn(async move { asks.serve(&want("one", 1), 10, || 5).await });
+        tokio::task::yield_now().await;
+        let grant = grant(7);
+        let ticket = desk.ticket(grant.id.partition).expect("it is wanted");
+        tokio::time::sleep(PATIENCE + LOOK_EVERY).await;
+        assert!(desk.give(ticket, &grant).is_some());
+        assert_eq!(asks.await.expect("an answer").1, [grant.id]);
+    }
+
     #[tokio::test]
     async fn grants_that_did_not_leave_are_told_to_who_gave_them() {
-        let desk = Arc::new(Desk::new(Vec::new(), 60_000));
+        let desk = Arc::new(Desk::new(Vec::new(), 60_000, 60_000));
         let asks = Arc::clone(&desk);
         let asks = tokio::spawn(async move { asks.serve(&want("one", 1), 10, || 5).await });
         tokio::task::yield_now().await;
@@ -390,7 +418,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_may_have_been_granted_a_host_is_waited_for() {
-        let desk = Arc::new(Desk::new(Vec::new(), 60_000));
+        let desk = Arc::new(Desk::new(Vec::new(), 60_000, 60_000));
         let (among_peers, with_clients) = (PartitionId(0), PartitionId(1));
         desk.hold(among_peers, false);
         desk.hold(with_clients, true);

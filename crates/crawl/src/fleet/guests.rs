@@ -167,7 +167,9 @@ pub(super) async fn serve(agent: Arc<Agent>, mut guests: mpsc::Receiver<Guest>) 
 async fn admit(agent: &Agent, visits: &Guests, partition: PartitionId, host: HostId) -> HostSays {
     let (membership, shared) = (&agent.membership, &agent.shared);
     let later = HostSays::Later { ms: AWAY_MS };
-    let is_held = membership.desk().is_none_or(|desk| !desk.lets_ask(partition));
+    let is_held = membership
+        .desk()
+        .is_none_or(|desk| !desk.lets_ask(partition));
     if is_held || !membership.may_ask() || !membership.holds(partition) {
         return later;
     }

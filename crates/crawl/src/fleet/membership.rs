@@ -173,11 +173,7 @@ impl Membership {
     }
 
     /// Leave to send one request to a host that another node looks after. `Err`: the milliseconds after which to ask again.
-    pub(crate) async fn pass_for(
-        &self,
-        partition: PartitionId,
-        host: HostId,
-    ) -> Result<Pass, u64> {
+    pub(crate) async fn pass_for(&self, partition: PartitionId, host: HostId) -> Result<Pass, u64> {
         let (answer, answered) = oneshot::channel();
         let wish = Wish {
             partition,
@@ -298,7 +294,11 @@ impl Membership {
     pub(super) async fn roots_are_told(&self) {
         let found = self.roots_found.load(Ordering::SeqCst);
         // The sender is here.
-        let _ = self.roots_told.subscribe().wait_for(|told| *told >= found).await;
+        let _ = self
+            .roots_told
+            .subscribe()
+            .wait_for(|told| *told >= found)
+            .await;
     }
 
     /// False if the crawl has ended.

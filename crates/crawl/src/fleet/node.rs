@@ -173,7 +173,9 @@ async fn life(
     fetch_vector(plan, fleet).await?;
     let (version, settings) = fleet.settings().await.map_err(unavailable)?;
     let settings = node_settings(plan, (definition, &settings), identity)?;
-    let desk = plan.role.decides().then(|| Arc::new(desk_of(&settings)));
+    let desk = plan.role.decides();
+    let desk = desk.then(|| desk_of(&settings, definition));
+    let desk = desk.transpose()?.map(Arc::new);
     let booth = (!plan.role.decides()).then(|| Arc::new(Booth::default()));
     let (membership, ends) = Membership::new(node.lease(), plan.role, desk.clone(), booth.clone());
     let part = Part {
@@ -471,15 +473,23 @@ fn connections_of(plan: &NodePlan, settings: &Settings) -> (u32, u32) {
     (first as u32, most as u32)
 }
 
-/// Where crawl-clients ask: a DSet may be for one of them alone.
-fn desk_of(settings: &Settings) -> Desk {
+/// Where crawl-clients ask: a DSet may be for one of them alone. Whoever granted before may have done so by the settings that
+/// the fleet began with.
+fn desk_of(settings: &Settings, definition: &Definition) -> Result<Desk, CrawlError> {
+    let first = Settings::with_overrides(&definition.settings)
+        .map_err(|e| CrawlError::Input(e.in_file("the fleet's settings")))?;
     let reserved = settings.dset.iter().map(|set| set.client.clone());
-    let grant_ms = match settings.fleet.grant_ms {
-        // The last request of a grant begins that long before it ends.
-        0 => settings.http.request_timeout_ms + GRANT_MS,
-        grant_ms => settings.http.request_timeout_ms + grant_ms,
+    let hold_ms = grant_ms(settings).max(grant_ms(&first));
+    Ok(Desk::new(reserved.collect(), grant_ms(settings), hold_ms))
+}
+
+/// How long a grant lives: the last request begins as long before its end as it may take.
+fn grant_ms(settings: &Settings) -> u64 {
+    let begins_ms = match settings.fleet.grant_ms {
+        0 => GRANT_MS,
+        grant_ms => grant_ms,
     };
-    Desk::new(reserved.collect(), grant_ms)
+    settings.http.request_timeout_ms + begins_ms
 }
 
 /// The checkpoint of a partition that this life of the node told of last, and its key: if it is the newest one, what is here

@@ -79,9 +79,7 @@ impl Roots {
 
 fn widen(agent: &Agent, root: &CanonicalUrl) {
     let scope = agent.shared.scope.write();
-    scope
-        .unwrap_or_else(PoisonError::into_inner)
-        .add_root(root);
+    scope.unwrap_or_else(PoisonError::into_inner).add_root(root);
 }
 
 fn key_of(agent: &Agent, root: &CanonicalUrl) -> String {
