@@ -21,7 +21,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// The entries of a return wait for room in the server's buffers.
 const TAKEN: Duration = Duration::from_secs(15);
 /// An answer that is too large for a message is put into the store within this time, or nothing of it was given.
-const PUT: Duration = Duration::from_secs(3);
+const PUT: Duration = Duration::from_secs(2);
 /// And read there within this time, or its grants expire.
 const FETCHED: Duration = Duration::from_secs(20);
 /// Left for headers.
