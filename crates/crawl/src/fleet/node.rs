@@ -90,6 +90,15 @@ pub enum NodeEvent {
     NewSettings,
 }
 
+/// What the node granted before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Grants {
+    /// The process before was killed, perhaps.
+    MayBeOut,
+    /// Its last life ended in order, once all had come back or expired.
+    AllBack,
+}
+
 /// How a node is asked to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quit {
@@ -135,13 +144,26 @@ async fn live(
         // What it had not brought has never happened: there is nothing to go on with.
         identity = Identity::begin(&plan.dir, &plan.node, fleet.definition())?;
     }
+    let mut grants = Grants::MayBeOut;
     loop {
-        match life(plan, &fleet, &mut identity, quit.clone(), &mut tell).await {
+        match life(
+            plan,
+            &fleet,
+            (&mut identity, grants),
+            quit.clone(),
+            &mut tell,
+        )
+        .await
+        {
             Err(CrawlError::Fenced(why)) if *quit.borrow() == Quit::No => {
                 tell(NodeEvent::Fenced(why));
+                grants = Grants::MayBeOut;
                 identity = Identity::begin(&plan.dir, &plan.node, fleet.definition())?;
             }
-            Ok(None) => tell(NodeEvent::NewSettings),
+            Ok(None) => {
+                grants = Grants::AllBack;
+                tell(NodeEvent::NewSettings);
+            }
             Ok(Some(report)) => return Ok(report),
             Err(error) => return Err(error),
         }
@@ -156,7 +178,7 @@ fn input(error: FleetError) -> CrawlError {
 async fn life(
     plan: &NodePlan,
     fleet: &Fleet,
-    identity: &mut Identity,
+    (identity, grants): (&mut Identity, Grants),
     quit: watch::Receiver<Quit>,
     tell: &mut impl FnMut(NodeEvent),
 ) -> Result<Option<Report>, CrawlError> {
@@ -200,7 +222,9 @@ async fn life(
         let (epoch, cursor) = log.ledger().last_of(partition);
         let stored = own_checkpoint(fleet, log.ledger(), partition, identity.incarnation()).await;
         known.push((partition, epoch, cursor, stored));
-        if let Some(desk) = &desk {
+        if let Some(desk) = &desk
+            && grants == Grants::MayBeOut
+        {
             // The process before may have granted.
             desk.hold(partition, has_clients);
         }
