@@ -26,8 +26,16 @@ const AWAY_MS: u64 = 1_000;
 pub(crate) struct Wish {
     pub(crate) partition: PartitionId,
     pub(crate) host: HostId,
-    /// `Err`: the milliseconds after which to ask again.
-    pub(crate) answer: oneshot::Sender<Result<Pass, u64>>,
+    pub(crate) answer: oneshot::Sender<Result<Pass, Refused>>,
+}
+
+/// Why there is no pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It is to be asked for again after these milliseconds.
+    For(u64),
+    /// The host is another group's, whose nodes are asked for none.
+    ForGood,
 }
 
 /// Leave to send one request to a host that another node looks after.
@@ -74,6 +82,11 @@ async fn visit(agent: Arc<Agent>, wish: Wish) {
         host,
         answer,
     } = wish;
+    let group = agent.fleet.group();
+    if group.is_some_and(|group| !group.is_mine(partition)) {
+        let _ = answer.send(Err(Refused::ForGood));
+        return;
+    }
     let (holder, visit, delay_ms, asked) = loop {
         let asked = Instant::now();
         let holder = agent.fleet.holder_of(partition).await;
@@ -91,7 +104,7 @@ async fn visit(agent: Arc<Agent>, wish: Wish) {
         let wait = Duration::from_millis(ms).max(ASK_AGAIN);
         let is_over = agent.shared.budget.is_stopping() || answer.is_closed();
         if wait > SHORT || begun.elapsed() + wait > PATIENCE || is_over {
-            let _ = answer.send(Err(ms));
+            let _ = answer.send(Err(Refused::For(ms)));
             return;
         }
         tokio::time::sleep(wait).await;

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::addresses::Addresses;
 use super::booth::Booth;
 use super::desk::Desk;
-use super::guests::{Pass, Wish};
+use super::guests::{Pass, Refused, Wish};
 use super::role::Role;
 use crate::commit::ToArchivist;
 use crate::error::CrawlError;
@@ -172,8 +172,12 @@ impl Membership {
         self.addresses.may_ask(address, pause_ms)
     }
 
-    /// Leave to send one request to a host that another node looks after. `Err`: the milliseconds after which to ask again.
-    pub(crate) async fn pass_for(&self, partition: PartitionId, host: HostId) -> Result<Pass, u64> {
+    /// Leave to send one request to a host that another node looks after.
+    pub(crate) async fn pass_for(
+        &self,
+        partition: PartitionId,
+        host: HostId,
+    ) -> Result<Pass, Refused> {
         let (answer, answered) = oneshot::channel();
         let wish = Wish {
             partition,
@@ -182,7 +186,7 @@ impl Membership {
         };
         // Without an agent the crawl ends.
         let _ = self.wishes.send(wish);
-        answered.await.unwrap_or(Err(0))
+        answered.await.unwrap_or(Err(Refused::For(0)))
     }
 
     pub(super) fn addresses(&self) -> &Addresses {

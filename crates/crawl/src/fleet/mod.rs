@@ -24,6 +24,7 @@ mod checkpoints;
 mod client;
 mod desk;
 mod gather;
+mod groups;
 mod guests;
 mod hearing;
 mod identity;
@@ -42,6 +43,7 @@ mod warcs;
 
 #[cfg(feature = "bench")]
 pub use bench::{AdoptionCosts, bench_adoption};
+pub use groups::{owners_of, refuse_groups};
 pub use mirror::Mirror;
 pub use new_settings::{change_settings, check_for_nodes};
 pub use node::{
@@ -50,7 +52,7 @@ pub use node::{
 
 pub(crate) use booth::{Booth, Job};
 pub(crate) use desk::{Came, Desk, Incoming, MARGIN_MS, Ticket};
-pub(crate) use guests::{Pass, longest_ms};
+pub(crate) use guests::{Pass, Refused, longest_ms};
 pub use membership::Part;
 pub(crate) use membership::{Membership, PartitionLook};
 pub use role::Role;

@@ -6,7 +6,7 @@ use portolan_registry::Rest;
 
 use super::FirstBytes;
 use crate::asker::{Asked, Asker};
-use crate::fleet::Pass;
+use crate::fleet::{Pass, Refused};
 use crate::turn::Visitor;
 
 impl Visitor {
@@ -25,10 +25,14 @@ impl Visitor {
             let pass = membership.pass_for(owner, key.host);
             return match self.asker.seat.hand_over(pass).await {
                 Ok(pass) => self.ask_with_pass(url, key.host, pass).await,
-                Err(ms) => {
+                Err(Refused::For(ms)) => {
                     self.asker.not_before(self.shared.now_ms() + ms);
                     Ok(Asked::Later)
                 }
+                Err(Refused::ForGood) => Err(NetError::Connect {
+                    address: url.host().to_owned(),
+                    detail: "another group of the crawl looks after it".to_owned(),
+                }),
             };
         }
         let neighbours = &shared.neighbours;
