@@ -213,6 +213,19 @@ impl Node {
         })
     }
 
+    /// Of what this life of the node took before, only what it has settled counts from now on: to be called before
+    /// anything is taken.
+    pub async fn begin_budget(&self) -> Result<(), FleetError> {
+        let settled = self.last_commit().map_or(0, |commit| commit.pages);
+        let lives = [(self.incarnation(), settled)];
+        crate::budget::settle(self.inner.fleet.main(), lives).await
+    }
+
+    /// Every address is left alone for `ms` after a request: slices of its time are to have room for that.
+    pub fn leave_addresses_alone(&self, ms: u64) {
+        self.inner.homes().leave_alone(ms);
+    }
+
     /// Gives back what was taken and not used.
     pub async fn give_back(&self, pages: u64) {
         if let Err(error) =

@@ -7,7 +7,7 @@ use crate::protocol::{
     Action, Assignment, Coordinator, Event, Keeper, KeeperAction, LeaseRecord, LogEvent, Patience,
     Renewal,
 };
-use crate::records::ShipRecord;
+use crate::records::{Incarnation, ShipRecord};
 use crate::ship::Ship;
 use crate::{boottime_ms, budget, names};
 use async_nats::jetstream::stream::Info;
@@ -249,6 +249,7 @@ impl Inner {
     }
 
     async fn kill(&self, node: String, revision: u64) -> Result<Option<Event>, FleetError> {
+        let lease = self.fleet.leases().get(&names::lease_key(&node)).await?;
         let swap = self
             .fleet
             .leases()
@@ -257,6 +258,13 @@ impl Inner {
         Ok(match swap {
             Swap::Done(revision) => {
                 tracing::warn!(node, "the lease was not renewed, and is taken away");
+                let record: Option<LeaseRecord> = lease
+                    .value
+                    .and_then(|json| serde_json::from_slice(&json).ok());
+                if let Some(client) = record.filter(|record| record.weight <= 0.0) {
+                    // It has no partition that somebody would seal it for.
+                    self.seal_life(&node, client.incarnation).await?;
+                }
                 Some(Event::Lease {
                     node,
                     revision,
@@ -285,10 +293,14 @@ impl Inner {
         if lease.value.is_some() {
             return Ok(());
         }
-        let ship = Ship::open(self.fleet.bus(), &holder.node).await?;
-        if let Some(pages) = ship.seal(holder.incarnation, &self.me.node).await? {
-            tracing::warn!(node = holder.node, "sealed");
-            budget::settle(self.fleet.main(), holder.incarnation, pages).await?;
+        self.seal_life(&holder.node, holder.incarnation).await
+    }
+
+    async fn seal_life(&self, node: &str, incarnation: Incarnation) -> Result<(), FleetError> {
+        let ship = Ship::open(self.fleet.bus(), node).await?;
+        if let Some(pages) = ship.seal(incarnation, &self.me.node).await? {
+            tracing::warn!(node, "sealed");
+            budget::settle(self.fleet.main(), [(incarnation, pages)]).await?;
         }
         Ok(())
     }

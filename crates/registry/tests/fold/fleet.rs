@@ -400,6 +400,8 @@ impl Node {
         partition.flush().unwrap();
         let seq = self.journal.release(id).unwrap();
         assert_eq!(seq, partition.applied());
+        // It may come back before a merge under way has ended.
+        partition.delete().unwrap();
     }
 
     fn is_idle(&self, outside: &Outside) -> bool {
@@ -610,4 +612,33 @@ fn a_fleet_ends_as_one_registry_does() {
     assert!(lives > 10 && repeated > 100, "{lives} {repeated}");
     println!("{from_checkpoints} partitions from checkpoints, {thrown_away} chunks thrown away");
     assert!(from_checkpoints > 50 && thrown_away > 50);
+}
+
+/// A run knows whom it has given up, also in a partition that came long after the run had begun.
+#[test]
+fn a_host_that_is_given_up_gets_no_turn_in_a_partition_that_came_later() {
+    const RUN_MS: u64 = 1_000;
+    let mut node = Node::start(0, RUN_MS);
+    let (mut outside, mut random) = (Outside::default(), Random(1));
+    let id = PartitionId(0);
+    node.adopt(id, &mut outside, &mut random, RUN_MS + 500);
+    let mut now_ms = RUN_MS + 10_000;
+    let partition = node.held.get_mut(&id).unwrap();
+    let mut given_up = BTreeSet::new();
+    while let Some(turn) = partition.begin_turn(now_ms).unwrap() {
+        let due = partition.next_url(turn.host).unwrap().unwrap();
+        partition.put_back(turn.host, due.doc).unwrap();
+        let pulse = Pulse {
+            last_ms: now_ms,
+            not_before_ms: now_ms + 10,
+            failures: 3,
+            failing_since_ms: RUN_MS,
+            given_up_by: RUN_MS,
+            ..Pulse::default()
+        };
+        partition.end_turn(turn.host, pulse).unwrap();
+        assert!(given_up.insert(turn.host), "it was given up");
+        now_ms += 100;
+    }
+    assert!(!given_up.is_empty());
 }
