@@ -340,7 +340,7 @@ fn a_node_that_leaves_and_one_that_joins_repeat_nothing() {
 fn who_leaves_hands_everything_over_first() {
     let web = spec().with_pages_per_host(70).with_latency_ms(120.0);
     let frequent = "checkpoint_s = 1\ncheckpoint_entries = 25";
-    let Some(world) = World::with(web, 0, frequent) else {
+    let Some(world) = World::with(web, 0, frequent, None) else {
         return;
     };
     let (leaving, staying) = (world.start("a"), world.start("b"));
