@@ -346,7 +346,9 @@ fn what_lies_where_seeds_redirect_to_is_fetched_by_all_clients() {
     let clients = ["one", "two", "three"]
         .map(|name| world.start(name, "crawl-client", &["--connections", "2"]));
     server.ends_with_the_crawl();
-    clients.map(Node::ends_with_the_crawl);
+    for client in clients {
+        client.ends_with_the_crawl();
+    }
     let all: Vec<&str> = pages.iter().map(|(url, _)| *url).collect();
     assert_eq!(small.asked(), small::set(&all));
 }
