@@ -4,16 +4,19 @@ mod address;
 mod ascend;
 mod coordinate;
 mod ferry;
+mod guests;
 mod join;
 mod keep;
 mod leaving;
 mod publish;
+mod roots;
 mod trim;
 mod watch;
 mod work;
 
+pub use guests::{Guest, GuestSays, HostSays};
 pub use leaving::Leaving;
-pub use work::{Asked, HandedIn};
+pub use work::{Asked, HandedIn, PackedReturn};
 
 use crate::error::{FleetError, PublishError, ShipError};
 use crate::fleet::Fleet;

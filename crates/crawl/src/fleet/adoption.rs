@@ -96,9 +96,10 @@ pub(super) async fn adopt(
         (coming, folded) = blocking(move || fold(coming, &chunk)).await?;
         publish(agent, folded).await?;
     }
+    let has_clients = agent.fleet.has_clients().await.map_err(unavailable)?;
     let finished = futures_util::stream::iter(coming);
     let finished = finished
-        .map(|one| finish(agent, one))
+        .map(|one| finish(agent, one, has_clients))
         .buffer_unordered(AT_ONCE);
     finished.try_collect::<()>().await?;
     let ms = begun.elapsed().as_millis() as u64;
@@ -129,7 +130,7 @@ fn fold(
     Ok((coming, folded))
 }
 
-async fn finish(agent: &Arc<Agent>, coming: Coming) -> Result<(), CrawlError> {
+async fn finish(agent: &Arc<Agent>, coming: Coming, has_clients: bool) -> Result<(), CrawlError> {
     let Coming {
         wanted,
         adoption,
@@ -148,10 +149,10 @@ async fn finish(agent: &Arc<Agent>, coming: Coming) -> Result<(), CrawlError> {
         _ => Vec::new(),
     };
     if let Some(desk) = agent.membership.desk()
-        && entries > 0
+        && epoch > 1
     {
-        // Whoever had it may have granted hosts of it.
-        desk.hold(partition);
+        // Whoever had it may have granted hosts of it, even if nothing was shipped.
+        desk.hold(partition, has_clients);
     }
     agent.note_adopted(partition, epoch, cursor, stored);
     let (done, adopted_by_journal) = oneshot::channel();

@@ -2,6 +2,7 @@
 //! whose registry holds some of the partitions. An **agent** beside it joins it to the fleet: it ships what was done
 //! (`shipper`, `warcs`), keeps checkpoints in the store (`checkpoints`, `upload`), sends what links follow from it (`sending`), hears
 //! links from other nodes (`hearing`), takes partitions in (`adoption`, `gather`) and lets them go (`agent`), and
+//! lets other nodes ask its hosts as guests (`guests`), and
 //! reports. What was not shipped has never happened: nothing of it leaves the node, and another node
 //! would do it again.
 //!
@@ -24,6 +25,7 @@ mod client;
 mod desk;
 mod gather;
 mod groups;
+mod guests;
 mod hearing;
 mod identity;
 mod leaving;
@@ -49,7 +51,8 @@ pub use new_settings::{change_settings, check_for_nodes};
 pub use node::{NodeEvent, NodePlan, VECTOR_KEY, fit_for_fleet, parts_of_vector, run_node};
 
 pub(crate) use booth::{Booth, Job};
-pub(crate) use desk::{Desk, Incoming, MARGIN_MS, Ticket};
+pub(crate) use desk::{Came, Desk, Incoming, MARGIN_MS, Ticket};
+pub(crate) use guests::{Pass, Refused, longest_ms};
 pub use membership::Part;
 pub(crate) use membership::{Membership, PartitionLook};
 pub use role::Role;
