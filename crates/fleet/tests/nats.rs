@@ -338,7 +338,7 @@ async fn stop_and_go_on_reach_every_node_and_a_drained_one_has_nothing() {
     fleet.wish(Wish::Run).await.expect("it is told");
     order(&mut orders, |order| (*order == Order::GoOn).then_some(())).await;
     // Alone, its partitions become nobody's.
-    a.drain(true).await.expect("it is told");
+    a.drain().await.expect("it is told");
     for _ in 0..8 {
         let release = |order: &Order| match *order {
             Order::Release {
