@@ -17,7 +17,7 @@ import nginx
 from verdicts import Verdicts
 
 MAX_TOOL_S = 300
-MAX_START_S = 30
+MAX_START_S = 90
 # What our index may say otherwise than cdxj-indexer does: (reason, rewrites our line to theirs). None so far.
 DECLARED_DIFFERENCES = []
 
