@@ -132,7 +132,8 @@ def added(options, folder):
 
 
 def lost(options, folder):
-    """Seconds from a node's loss until its partitions are asked for again: median, longest, how many; and the rate meanwhile."""
+    """Seconds from a node's loss until its partitions are with other nodes, and until their hosts are asked again, which is when their
+    turn comes: medians and longest; how many of how many; and the rate meanwhile."""
     with paced(options, folder) as world:
         for name in ("a", "b", "c"):
             world.node(name)
@@ -145,8 +146,16 @@ def lost(options, folder):
         world.web.ask("mark")
         shutil.rmtree(victim.dir)
         world.forget(victim)
-        before = rate(world, 3)
-        time.sleep(LEASE_S + 30)
+        taken, begun, served = {}, time.monotonic(), world.requests()
+        while time.monotonic() - begun < LEASE_S + 33:
+            if len(taken) == len(its):
+                time.sleep(1)
+                continue
+            for name, node in world.status()["nodes"].items():
+                for partition in told(node).get("partitions", []):
+                    if name != victim.name and partition["partition"] in its:
+                        taken.setdefault(partition["partition"], time.monotonic() - begun)
+        before = (world.requests() - served) / (time.monotonic() - begun)
         requests = world.web.ask("requests")
         expect(all(node.running() for node in world.nodes), "the crawl ended too soon")
         partition = {}
@@ -162,9 +171,8 @@ def lost(options, folder):
             of = partition.get(host(request["url"]))
             if of in its and request["begin_us"] > marked:
                 first[of] = min(first.get(of, 1e9), (request["begin_us"] - marked) / 1e6)
-        expect(first, f"nothing was asked again: {brief(world.status())}")
-        gaps = sorted(first.values())
-        return before, gaps[len(gaps) // 2], gaps[-1], f"{len(gaps)} of {len(its)}"
+        expect(taken and first, f"nothing was taken over and asked again: {brief(world.status())}")
+        return before, sorted(taken.values()), sorted(first.values()), len(its)
 
 
 def host(url):

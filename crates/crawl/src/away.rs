@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use portolan_registry::{Partition, Return};
+use portolan_registry::Partition;
 use tokio::task::LocalSet;
 
 use crate::client::Client;
@@ -84,13 +84,7 @@ fn begin(client: &Rc<Client>, turns: &Rc<Cell<usize>>, job: Job) {
             let mut pulse = turn.pulse;
             pulse.not_before_ms = pulse.not_before_ms.max(at_ms);
             // Its server may have gone.
-            let _ = back.send(Return {
-                id: grant.id,
-                host: turn.host,
-                pulse,
-                unused: grant.urls.iter().map(|url| url.due.doc).collect(),
-                entries: Vec::new(),
-            });
+            let _ = back.send(grant.unused(pulse));
             return;
         }
     };

@@ -8,7 +8,7 @@ mod told;
 
 pub(crate) use recorder::Recorder;
 use told::{Gathered, told};
-pub(crate) use told::{Heard, ToArchivist};
+pub(crate) use told::{Heard, Hearing, ToArchivist};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,6 +33,9 @@ pub(crate) const FINISHED_QUEUE: usize = 1024;
 /// Entries are committed together until they take this much, records not counted: twice as much is written to the journal,
 /// and all of it is to be folded.
 const COMMITTED_BYTES: u64 = 4 << 20;
+
+/// Links from other nodes wait so long for others that come with them, where no page waits to be committed.
+const HEARD_TOGETHER: Duration = Duration::from_millis(20);
 
 /// What a worker hands over: an entry for a partition, and the record that must be durable
 /// before it.
@@ -62,6 +65,8 @@ pub(crate) struct Archivist {
     pub(crate) told: Option<mpsc::Receiver<ToArchivist>>,
     /// What the commit has for the server that grants what is fetched.
     pub(crate) granted: Vec<Committed>,
+    /// What other nodes have sent, until the next commit.
+    pub(crate) hearing: Hearing,
     /// The last thing it did was something that the agent wanted.
     pub(crate) has_obeyed: bool,
     /// The last batch was as large as may be, so that most of what comes next has waited already.
@@ -125,6 +130,7 @@ impl Archivist {
                 .metrics
                 .timed(Stage::Commit, || self.commit(&mut batch))?;
             self.deliver(deliveries).await;
+            self.answer();
             if let Some(granted) = &shared.granted {
                 granted.tell_all(std::mem::take(&mut self.granted)).await;
             }
@@ -144,9 +150,12 @@ impl Archivist {
         self.shared.routes.deliver(deliveries, room).await;
     }
 
-    /// Wait for the first finished entry, then for more: until the batch is old, or somebody waits for
-    /// it. Entries that come meanwhile wake nobody.
+    /// Wait for the first finished entry, or for links from another node, then for more: until the batch is old, or somebody
+    /// waits for it. Entries that come meanwhile wake nobody.
     async fn gather(&mut self, batch: &mut Vec<Finished>) -> Gathered {
+        if let Some(told) = self.next_told() {
+            return Gathered::Told(told);
+        }
         let shared = Arc::clone(&self.shared);
         // What the agent wants and what workers have finished take turns.
         let finished = match std::mem::take(&mut self.has_obeyed) {
@@ -157,24 +166,26 @@ impl Archivist {
             biased;
             first = std::future::ready(finished), if finished.is_some() => first,
             Some(told) = told(&mut self.told) => {
-                self.has_obeyed = true;
-                return Gathered::Told(told);
+                self.listen(told);
+                None
             }
-            first = self.inbox.recv() => first,
-            () = shared.closing.notified() => None,
+            first = self.inbox.recv() => match first {
+                None => return Gathered::End,
+                first => first,
+            },
+            () = shared.closing.notified() => return Gathered::End,
         };
-        let Some(first) = first else {
-            return Gathered::End;
+        if let Some(told) = self.next_told() {
+            return Gathered::Told(told);
+        }
+        let mut bytes = first.as_ref().map_or(0, |first| first.entry.ram_bytes());
+        let patience = match &first {
+            Some(_) => Duration::from_millis(shared.settings.archive.commit_ms),
+            None => HEARD_TOGETHER,
         };
-        let mut bytes = first.entry.ram_bytes();
-        batch.push(first);
+        batch.extend(first);
         if !std::mem::take(&mut self.left_some) {
-            let patience = Duration::from_millis(shared.settings.archive.commit_ms);
-            tokio::select! {
-                biased;
-                () = shared.commit_now.notified() => {}
-                () = tokio::time::sleep(patience) => {}
-            }
+            self.wait_for_more(patience).await;
         }
         while let Ok(next) = self.inbox.try_recv() {
             bytes += next.entry.ram_bytes();
@@ -185,6 +196,26 @@ impl Archivist {
             }
         }
         Gathered::Entries
+    }
+
+    async fn wait_for_more(&mut self, patience: Duration) {
+        let shared = Arc::clone(&self.shared);
+        let mut waited = std::pin::pin!(tokio::time::sleep(patience));
+        while !self.hearing.is_full() {
+            tokio::select! {
+                biased;
+                () = shared.commit_now.notified() => return,
+                () = &mut waited => return,
+                Some(told) = told(&mut self.told) => self.listen(told),
+            }
+        }
+    }
+
+    /// What the agent wants beside links being heard, once all that was heard before is committed.
+    fn next_told(&mut self) -> Option<ToArchivist> {
+        let told = self.hearing.take_next()?;
+        self.has_obeyed = true;
+        Some(told)
     }
 
     /// Somebody may hear of the step, and say that the disk refuses it.
@@ -262,6 +293,7 @@ impl Archivist {
                 .collect(),
             None => Vec::new(),
         };
+        entries.extend(self.hearing.take_entries());
         let deliveries = self.journal.commit(entries)?;
         self.granted = granted;
         self.before(Step::Payloads)?;

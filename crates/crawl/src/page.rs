@@ -226,14 +226,7 @@ impl Workbench {
         }
         if fetched.due.kind.is_seed() {
             // `http://example.org` works where the site lives at `https://www.example.org`.
-            let mut scope = shared
-                .scope
-                .write()
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
-            scope.add_root(&target);
-            if let Some(membership) = &shared.membership {
-                membership.note_root(&target);
-            }
+            shared.widen_scope(&target);
         }
         let page = Page {
             base: fetched.url,

@@ -1,19 +1,19 @@
 //! Settling robots.txt of an origin before any of its pages: from what is remembered, or by reading
 //! it, one request a turn like any other request to the host.
 
+mod elsewhere;
+
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use portolan_content::{MAX_ROBOTS_BYTES, Robots, RobotsAnswer};
-use portolan_model::{
-    CanonicalUrl, Reason, RobotsRecord, RobotsStatus, SiteTables, Truncation, UrlKey,
-};
+use portolan_model::{CanonicalUrl, Reason, RobotsRecord, RobotsStatus, SiteTables, Truncation};
 use portolan_net::{BodySink, DecodeEnd, Decoder, Method, NetError, Response};
 use portolan_registry::Entry;
 
 use crate::answered::VisitRecords;
-use crate::asker::{Answer, Asked, Asker};
+use crate::asker::{Answer, Asked};
 use crate::generations::Generations;
 use crate::links::PageLinks;
 use crate::turn::Visitor;
@@ -122,44 +122,6 @@ impl Visitor {
                 }
             }
         }
-    }
-
-    /// Ask another host than the turn's own for the robots.txt that a redirect led to. That host is left alone
-    /// before and afterwards as its own turns would leave it alone: its partition's owner says how.
-    async fn ask_elsewhere(&mut self, url: &CanonicalUrl) -> Result<Asked, NetError> {
-        let shared = &self.shared;
-        let key = UrlKey::of(url, &shared.ids);
-        let owner = shared.division.owner_of(key, Some(self.partition));
-        if let Some(membership) = &shared.membership
-            && !membership.holds(owner)
-        {
-            // Only the node that has the host knows how it is to be left alone.
-            return Err(NetError::Connect {
-                address: url.host().to_owned(),
-                detail: "another node of the fleet looks after it".to_owned(),
-            });
-        }
-        let rest = shared.neighbours.rest_of(&shared.routes, owner, key.host);
-        let Some(rest) = self.asker.seat.wait_for(rest).await? else {
-            // Nobody is there to answer: the crawl ends.
-            return Ok(Asked::Later);
-        };
-        let mut guest =
-            match Asker::as_guest(&self.client, (key.host, url.host()), rest, &self.asker.seat) {
-                Ok(guest) => guest,
-                Err(at_ms) => {
-                    self.asker.not_before(at_ms);
-                    return Ok(Asked::Later);
-                }
-            };
-        let delay_ms = rest.delay_ms.map(u64::from);
-        let asked = guest
-            .ask(url, Method::Get, &mut FirstBytes::default(), delay_ms)
-            .await;
-        if matches!(asked, Ok(Asked::Later)) {
-            self.asker.not_before(guest.pulse.not_before_ms);
-        }
-        asked
     }
 
     /// From the cache, or from the host's record.

@@ -81,6 +81,11 @@ impl Scope {
         self.roots.add(root);
     }
 
+    /// Does the URL lie under a root?
+    pub(crate) fn is_rooted(&self, url: &CanonicalUrl) -> bool {
+        self.roots.hold(url)
+    }
+
     /// Tells the roots from others, see `Roots::digest`.
     pub(crate) fn roots_digest(&self) -> u64 {
         self.roots.digest()

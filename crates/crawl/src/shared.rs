@@ -191,6 +191,17 @@ impl Shared {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    /// A seed led here: the crawl may go where this lives, on all nodes.
+    pub(crate) fn widen_scope(&self, root: &CanonicalUrl) {
+        let scope = self.scope.write();
+        scope
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .add_root(root);
+        if let Some(membership) = &self.membership {
+            membership.note_root(root);
+        }
+    }
+
     /// By what URLs enter this crawl's logs.
     pub(crate) fn admission(&self, canonicalizer: Canonicalizer) -> Admission {
         Admission::new(

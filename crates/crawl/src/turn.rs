@@ -35,21 +35,13 @@ const BUDGET_RETRY_MS: u64 = 50;
 /// Give the granted host its turn: nothing but the grant is known of it.
 pub(crate) async fn run(client: Rc<Client>, grant: Grant, seat: Seat) -> Return {
     let shared = Arc::clone(&client.shared);
-    let host = grant.turn.host;
-    let mut back = Return {
-        id: grant.id,
-        host,
-        pulse: grant.turn.pulse,
-        unused: Vec::new(),
-        // They go to the archivist as they come.
-        entries: Vec::new(),
-    };
+    let (id, host) = (grant.id, grant.turn.host);
     let asker = match Asker::in_turn(&client, &grant, seat) {
         Ok(asker) => asker,
         Err(at_ms) => {
-            back.pulse.not_before_ms = back.pulse.not_before_ms.max(at_ms);
-            back.unused = grant.urls.iter().map(|url| url.due.doc).collect();
-            return back;
+            let mut pulse = grant.turn.pulse;
+            pulse.not_before_ms = pulse.not_before_ms.max(at_ms);
+            return grant.unused(pulse);
         }
     };
     let mut visitor = Visitor {
@@ -80,10 +72,15 @@ pub(crate) async fn run(client: Rc<Client>, grant: Grant, seat: Seat) -> Return 
             .borrow_mut()
             .park(host, connection, shared.now_ms(), stay_ms);
     }
-    back.pulse = asker.pulse;
-    back.unused = std::mem::take(&mut visitor.unused);
     // Its place is free when this returns, before the next turn is looked for.
-    back
+    Return {
+        id,
+        host,
+        pulse: asker.pulse,
+        unused: std::mem::take(&mut visitor.unused),
+        // They go to the archivist as they come.
+        entries: Vec::new(),
+    }
 }
 
 /// What to do after a URL.
@@ -204,6 +201,10 @@ impl Visitor {
 
     /// Ask for the page and hand over what came of it. The claim is given back unless a document came.
     async fn fetch(&mut self, due: Due, url: &CanonicalUrl, rules: &Rules, claim: Claim) -> Next {
+        if due.kind == LinkKind::SeedRedirect && !self.shared.scope().is_rooted(url) {
+            // Another node has met the redirect, and what it told of it is on its way.
+            self.shared.widen_scope(url);
+        }
         match self.refresh_parts(&due, url, rules).await {
             Refresh::Whole => {}
             Refresh::Later => return self.put_back(due),

@@ -6,6 +6,7 @@
 
 mod gauges;
 mod grants;
+mod guests;
 mod held;
 mod turns;
 

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 
 /// The format of everything that the fleet keeps in NATS and in the store. A program that knows another one does not
 /// join.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 3;
 
 /// The format of what groups under a hub keep: a program that knows no groups would take one for a whole fleet.
-pub(crate) const FORMAT_OF_GROUPS: u32 = 2;
+pub(crate) const FORMAT_OF_GROUPS: u32 = 4;
 
 /// How long a node may go without renewing its lease, where a fleet says nothing else.
 pub const LEASE_MS: u64 = 30_000;

@@ -230,6 +230,40 @@ impl Fleet {
         })
     }
 
+    /// The number of the last message of links that a partition has; 0 if there is none that it has not shipped.
+    pub(crate) async fn last_of_links(&self, partition: PartitionId) -> Result<u64, FleetError> {
+        use async_nats::jetstream::stream::LastRawMessageErrorKind;
+        let bus = self.bus();
+        let unavailable =
+            |error: &dyn std::fmt::Display| FleetError::Unavailable(error.to_string());
+        let stream = bus
+            .js
+            .get_stream_no_info(bus.names.links_stream_of(partition))
+            .await;
+        let stream = stream.map_err(|error| unavailable(&error))?;
+        let subject = bus.names.links_subject(partition);
+        patiently(|| async {
+            match stream.get_last_raw_message_by_subject(&subject).await {
+                Ok(message) => Ok(message.sequence),
+                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(0),
+                Err(error) => Err(unavailable(&error)),
+            }
+        })
+        .await
+    }
+
+    /// Throws away links in the store that nobody will hear, because the crawl is over. Those between groups stay: others may
+    /// not have heard that it is.
+    pub async fn forget_links(&self) {
+        for object in self.blobs().list(links::LINKS).await {
+            let destination = links::destination_of(&object.key);
+            let is_mine = |id| self.group().is_none_or(|group| group.is_mine(id));
+            if destination.is_some_and(is_mine) {
+                self.blobs().delete(&object.key).await;
+            }
+        }
+    }
+
     /// Throws away a partition's links up to and with message `cursor`: they are settled.
     pub async fn purge(&self, partition: PartitionId, cursor: u64) -> Result<(), FleetError> {
         let bus = self.bus();
@@ -285,8 +319,7 @@ impl Fleet {
 
     /// Is the crawl over, by itself or because a person ended it? It never goes on.
     pub async fn has_ended(&self) -> Result<bool, FleetError> {
-        let wish = self.control().await?.1.wish;
-        Ok(matches!(wish, Wish::End | Wish::Complete))
+        Ok(self.control().await?.1.wish.is_over())
     }
 
     /// Has a node's partitions go to others, or takes that back.
@@ -466,10 +499,14 @@ impl Inbox {
         loop {
             if let Some((cursor, key)) = &self.waiting {
                 let (cursor, bytes) = (*cursor, pieces::get(&self.blobs, key).await);
-                self.waiting = None;
-                match bytes.as_deref().and_then(links::unpack) {
-                    Some(Message::Forwards(forwards)) => return Delivery { cursor, forwards },
-                    _ => tracing::error!(cursor, "links in the store cannot be read"),
+                let key = self.waiting.take().map(|(_, key)| key);
+                match bytes.as_deref().map(links::unpack) {
+                    Some(Some(Message::Forwards(forwards))) => {
+                        return Delivery { cursor, forwards };
+                    }
+                    Some(_) => tracing::error!(cursor, ?key, "links in the store cannot be read"),
+                    // Whoever sent them was late, and sends them again.
+                    None => tracing::warn!(cursor, ?key, "links are gone from the store"),
                 }
             }
             let message = self.follower.next().await;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 const VERSION: u8 = 1;
-/// What follows is the key of an object in the store.
+/// What follows is the key of an object in the store: it was too large for a message.
 const KEY: u8 = 2;
 /// As for links: more work than this brings little.
 const LEVEL: i32 = 1;
@@ -112,6 +112,19 @@ impl Work {
     }
 }
 
+/// An answer, or where in the store it is.
+pub(crate) enum Answer {
+    Here(Work),
+    Key(String),
+}
+
+pub(crate) fn unpack_answer(bytes: &[u8]) -> Option<Answer> {
+    match bytes.split_first()? {
+        (&KEY, key) => Some(Answer::Key(String::from_utf8(key.to_vec()).ok()?)),
+        _ => Some(Answer::Here(Work::unpack(bytes)?)),
+    }
+}
+
 /// A message of a client that hands something in: its clock, then the return, or where in the store that is.
 pub(crate) enum HandIn {
     Here(Brought),
@@ -122,11 +135,12 @@ pub(crate) fn pack_back(back: &[u8]) -> std::io::Result<Vec<u8>> {
     packed(back)
 }
 
-pub(crate) fn pack_back_key(key: &str) -> Vec<u8> {
+/// Says where in the store something is.
+pub(crate) fn pack_key(key: &str) -> Vec<u8> {
     [&[KEY], key.as_bytes()].concat()
 }
 
-/// `body` is what `pack_back` or `pack_back_key` made.
+/// `body` is what `pack_back` or `pack_key` made.
 pub(crate) fn with_time(now_ms: u64, body: &[u8]) -> Bytes {
     [&now_ms.to_le_bytes(), body].concat().into()
 }
@@ -181,12 +195,15 @@ mod tests {
         for cut in 0..bytes.len() {
             assert_eq!(Work::unpack(&bytes[..cut]), None, "{cut}");
         }
+        let by_key = unpack_answer(&pack_key("grants/x"));
+        assert!(matches!(by_key, Some(Answer::Key(key)) if key == "grants/x"));
+        assert!(matches!(unpack_answer(&bytes), Some(Answer::Here(_))));
         let message = with_time(9, &pack_back(b"entries").expect("packs"));
         let Some(HandIn::Here(brought)) = unpack_back(&message) else {
             panic!("it was packed");
         };
         assert_eq!((brought.now_ms, &brought.back[..]), (9, &b"entries"[..]));
-        let by_key = with_time(3, &pack_back_key("returns/x"));
+        let by_key = with_time(3, &pack_key("returns/x"));
         assert!(matches!(
             unpack_back(&by_key),
             Some(HandIn::Key { now_ms: 3, key }) if key == "returns/x"

@@ -53,7 +53,9 @@ pub use group::{Group, fleet_name};
 pub use hub::{CrawlDefinition, GroupFigures, GroupReport, GroupView, Hub, HubStatus, NewCrawl};
 pub use links::{Delivery, Forward};
 pub use log_reader::LogReader;
-pub use node::{Asked, HandedIn, Joining, Node, Slice};
+pub use node::{
+    Asked, Guest, GuestSays, HandedIn, HostSays, Joining, Leaving, Node, PackedReturn, Slice,
+};
 pub use orders::Order;
 pub use protocol::Ledger;
 pub use records::{

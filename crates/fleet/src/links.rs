@@ -1,8 +1,10 @@
 //! Links that go from one partition to another, and how they are packed into messages.
 
+mod object;
 mod pack;
 
-pub(crate) use pack::{Keys, Message, key_of, pack, pack_key, pack_pieces, unpack};
+pub(crate) use object::{LINKS, destination_of, object_key};
+pub(crate) use pack::{Keys, Message, Packed, key_of, pack, pack_key, pack_pieces, unpack};
 
 use bytes::Bytes;
 use portolan_model::PartitionId;

@@ -76,6 +76,16 @@ impl Names {
         format!("portolan.{}.back.{node}", self.0)
     }
 
+    /// Where others ask a node for leave to ask one of its hosts.
+    pub(crate) fn guest_subject(&self, node: &str) -> String {
+        format!("portolan.{}.guest.{node}", self.0)
+    }
+
+    /// Where nodes tell of roots of the scope that they found.
+    pub(crate) fn roots_subject(&self) -> String {
+        format!("portolan.{}.roots", self.0)
+    }
+
     /// Links for the partitions of other groups, until they have arrived there.
     pub(crate) fn up_stream(&self) -> String {
         format!("portolan_{}_up", self.0)

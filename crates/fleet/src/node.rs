@@ -4,14 +4,19 @@ mod address;
 mod ascend;
 mod coordinate;
 mod ferry;
+mod guests;
 mod join;
 mod keep;
+mod leaving;
 mod publish;
+mod roots;
 mod trim;
 mod watch;
 mod work;
 
-pub use work::{Asked, HandedIn};
+pub use guests::{Guest, GuestSays, HostSays};
+pub use leaving::Leaving;
+pub use work::{Asked, HandedIn, PackedReturn};
 
 use crate::error::{FleetError, PublishError, ShipError};
 use crate::fleet::Fleet;
@@ -233,14 +238,6 @@ impl Node {
         {
             tracing::debug!(%error, "pages were not given back");
         }
-    }
-
-    /// Has this node's partitions go to others: `Order::Release` comes for each of them, then call `leave`.
-    pub async fn drain(&self) -> Result<(), FleetError> {
-        self.inner
-            .fleet
-            .set_draining(&self.inner.me.node, true)
-            .await
     }
 
     /// Gives up the lease. What is still held goes to other nodes at once, from what was shipped.

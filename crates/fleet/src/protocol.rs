@@ -2,8 +2,8 @@
 //!
 //! `keeper` keeps a lease, `coordinator` judges leases and assigns partitions (`balance` says which to whom, `speeds` who is slow, `ending` when
 //! the crawl is over), `follower` reads from the assignment what a node is to do, `homes` hands out addresses,
-//! `ledger` folds the ship log and says what of it may go. Several groups under a hub: `above` is what they agree on, `ferry` takes
-//! links from one to another.
+//! `ledger` folds the ship log and says what of it may go, and `link_objects` which links in the store. Several groups under a
+//! hub: `above` is what they agree on, `ferry` takes links from one to another.
 
 mod above;
 mod assignment;
@@ -15,6 +15,7 @@ mod follower;
 mod homes;
 mod keeper;
 mod ledger;
+mod link_objects;
 mod speeds;
 mod words;
 
@@ -29,4 +30,5 @@ pub use follower::Duties;
 pub use homes::{Grant, Homes, LONGEST_SLICE_MS, SHORTEST_SLICE_MS, home};
 pub use keeper::{Keeper, KeeperAction, Renewal};
 pub use ledger::Ledger;
+pub use link_objects::{LinkObjects, named_within_ms};
 pub use words::{Action, Control, Event, LeaseRecord, Patience};

@@ -98,6 +98,13 @@ pub enum Wish {
     Complete,
 }
 
+impl Wish {
+    /// The crawl never goes on.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::End | Self::Complete)
+    }
+}
+
 /// The fleet as one who looks from outside sees it.
 #[derive(Clone, Debug, Serialize)]
 pub struct FleetStatus {

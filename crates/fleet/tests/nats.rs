@@ -6,7 +6,7 @@ use common::{PATIENCE, join, joining, order, world};
 use portolan_fleet::protocol::Share;
 use portolan_fleet::{
     Commit, Delivery, Fleet, FleetError, Forward, NodeStatus, Order, PartitionStatus, ShipError,
-    ShipRecord, Slice, Wish,
+    ShipRecord, Slice, Want, Wish, Work,
 };
 use portolan_model::PartitionId;
 use std::time::Duration;
@@ -338,7 +338,7 @@ async fn stop_and_go_on_reach_every_node_and_a_drained_one_has_nothing() {
     fleet.wish(Wish::Run).await.expect("it is told");
     order(&mut orders, |order| (*order == Order::GoOn).then_some(())).await;
     // Alone, its partitions become nobody's.
-    a.drain().await.expect("it is told");
+    a.drain(true).await.expect("it is told");
     for _ in 0..8 {
         let release = |order: &Order| match *order {
             Order::Release {
@@ -546,4 +546,85 @@ async fn what_timed_out_is_read_again_before_it_is_written_again() {
         !std::iter::from_fn(|| orders.try_recv().ok())
             .any(|order| matches!(order, Order::Fenced(_)))
     );
+}
+
+/// More than a message may have.
+const LARGE: usize = 2 << 20;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grants_too_large_for_a_message_go_through_the_store() {
+    let Some(world) = world(1, "").await else {
+        return;
+    };
+    let fleet = world.fleet("f").await;
+    let (server, _server_orders) = join(&fleet, "server", 1).await;
+    let (client, _client_orders) = join(&fleet, "client", 2).await;
+    let (mut asked, _handed_in) = server.serve_clients();
+    let grants = vec![forward(1, LARGE).body, forward(2, 10).body];
+    let work = Work {
+        now_ms: 5,
+        target: 3,
+        grants,
+        ..Work::default()
+    };
+    let expected = work.clone();
+    let answers = tokio::spawn(async move {
+        let asked = asked.recv().await.expect("a question");
+        asked.answer(&work).await
+    });
+    let want = Want::default();
+    let came = tokio::time::timeout(PATIENCE, ask(&client, &want)).await;
+    let (came, bytes) = came.expect("an answer in time");
+    assert_eq!(came, expected);
+    let left = answers.await.expect("it answers").expect("it leaves");
+    assert!(bytes == left && bytes > LARGE, "{bytes} {left}");
+    // Nobody needs it any more.
+    let mut objects = fleet.blobs().list("grants/").await;
+    while !objects.is_empty() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        objects = fleet.blobs().list("grants/").await;
+    }
+}
+
+/// Until the server listens.
+async fn ask(client: &portolan_fleet::Node, want: &Want) -> (Work, usize) {
+    loop {
+        if let Some(came) = client.ask_for_work("server", want).await {
+            return came;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_return_through_the_store_is_taken_once_and_removed() {
+    let Some(world) = world(1, "").await else {
+        return;
+    };
+    let fleet = world.fleet("f").await;
+    let (server, _server_orders) = join(&fleet, "server", 1).await;
+    let (client, _client_orders) = join(&fleet, "client", 2).await;
+    let (_asked, mut handed_in) = server.serve_clients();
+    let back = forward(1, LARGE).body;
+    let packed = client.pack_return("server", &back).await.expect("packs");
+    assert_eq!(fleet.blobs().list("returns/").await.len(), 1);
+    let takes = tokio::spawn(async move {
+        let one = handed_in.recv().await.expect("a return");
+        let brought = one.brought.clone();
+        one.answer(true).await;
+        (brought, handed_in)
+    });
+    let mut taken = None;
+    while taken.is_none() {
+        (taken, _) = client.hand_in("server", || 9, &packed).await;
+    }
+    assert_eq!(taken, Some(true));
+    let (brought, _handed_in) = takes.await.expect("it takes it");
+    assert!(brought.now_ms == 9 && brought.back == back);
+    while !fleet.blobs().list("returns/").await.is_empty() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // Who did not hear it is told that nothing more is to be done.
+    let again = tokio::time::timeout(PATIENCE, client.hand_in("server", || 9, &packed)).await;
+    assert_eq!(again.expect("an answer").0, Some(false));
 }

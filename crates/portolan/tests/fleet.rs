@@ -334,6 +334,79 @@ fn a_node_that_leaves_and_one_that_joins_repeat_nothing() {
     assert_eq!(report.repeats, 0, "{report}");
 }
 
+/// Ctrl-C does what `fleet drain` does: when the process ends, others have all that it had, from checkpoints that they fetched
+/// while it crawled on.
+#[test]
+fn who_leaves_hands_everything_over_first() {
+    let web = spec().with_pages_per_host(70).with_latency_ms(120.0);
+    let frequent = "checkpoint_s = 1\ncheckpoint_entries = 25";
+    let Some(world) = World::with(web, 0, frequent, None) else {
+        return;
+    };
+    let (leaving, staying) = (world.start("a"), world.start("b"));
+    world.wait_for_requests(300);
+    let held = world.status().nodes["a"].holds;
+    assert!(held > 1, "{:?}", world.status());
+    leaving.signal("INT");
+    let ran = leaving.finish().succeeded();
+    let status = world.status();
+    assert_eq!(
+        (status.nodes["b"].holds, status.free),
+        (12, 0),
+        "{status:?}"
+    );
+    assert!(!status.nodes.contains_key("a"), "{status:?}");
+    let takes = format!("Other nodes take {held} partitions over");
+    for sentence in [&takes, "Everything is with other nodes."] {
+        assert!(ran.err.contains(sentence), "{}", ran.err);
+    }
+    assert_eq!(text(&ran.json(), "stopped_by"), "signal");
+    let said = staying.finish().succeeded().err;
+    let from_checkpoints = said
+        .lines()
+        .filter(|line| line.contains("partition adopted"))
+        .filter(|line| !line.contains("from_checkpoint 0") && !line.contains("from_checkpoint=0"));
+    assert!(from_checkpoints.count() > 0, "{said}");
+    let report = world.judge();
+    assert_eq!(report.repeats, 0, "{report}");
+}
+
+#[test]
+fn the_last_node_leaves_at_once_and_goes_on_from_its_disk() {
+    let Some(world) = World::new(spec(), 0) else {
+        return;
+    };
+    let node = world.start("a");
+    world.wait_for_requests(150);
+    node.signal("INT");
+    let ran = node.finish().succeeded();
+    let alone = "No other node is there to take 12 partitions over";
+    assert!(ran.err.contains(alone), "{}", ran.err);
+    world.start("a").ends_with_the_crawl();
+    let report = world.judge();
+    assert_eq!(report.repeats, 0, "{report}");
+}
+
+/// The other node stands still, so that it takes nothing over.
+#[test]
+fn a_second_ctrl_c_waits_for_nobody() {
+    let Some(world) = World::new(spec(), 0) else {
+        return;
+    };
+    let (leaving, other) = (world.start("a"), world.start("b"));
+    world.wait_for_requests(200);
+    other.signal("STOP");
+    leaving.signal("INT");
+    std::thread::sleep(Duration::from_millis(500));
+    leaving.signal("INT");
+    let ran = leaving.finish().succeeded();
+    assert!(ran.err.contains("Stopping at once."), "{}", ran.err);
+    assert!(!ran.err.contains("Everything is with"), "{}", ran.err);
+    other.signal("CONT");
+    other.ends_with_the_crawl();
+    at_most_unshipped(&world.judge(), 1);
+}
+
 /// A machine that stood still past its lease wakes up after others have its partitions: it asks nothing more for them,
 /// and nothing that it had not shipped counts.
 #[test]

@@ -383,7 +383,7 @@ fn a_store_of_another_fleet_or_format_is_refused() {
     let text = std::fs::read_to_string(&definition).expect("a definition");
     std::fs::write(
         &definition,
-        text.replacen("\"format\":1", "\"format\":99", 1),
+        text.replacen("\"format\":3", "\"format\":99", 1),
     )
     .expect("written");
     let mut urls = portolan();

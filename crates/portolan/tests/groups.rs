@@ -97,7 +97,8 @@ impl World {
                 .arg("--blobs")
                 .arg(site.path(&group));
             harness::run(&mut new).succeeded();
-            let opened = Fleet::open(&servers.server(number), &format!("{CRAWL}-{group}"));
+            let (servers, name) = (servers.server(number), format!("{CRAWL}-{group}"));
+            let opened = Fleet::open(&servers, &name);
             runtime.block_on(opened).expect("the group's fleet")
         });
         Some(Self {

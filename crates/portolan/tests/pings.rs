@@ -151,9 +151,16 @@ fn who_speaks_for_a_host_is_heard_and_its_page_is_next() {
     assert!(rest.contains("3 taken, with 3 URLs."), "{rest}");
     // The crawl believes it: the page is first.
     site.asked_in_order();
-    let ran = site.crawl(&["--keep-fresh", "--rate", "20/s", "--time-limit", "3s"]);
+    let config = site.config("[freshness]\nnew_share = 0.5");
+    // So slowly that the second page becomes due long after the first was asked for.
+    let options = ["--rate", "1/s", "--time-limit", "6s", "--config", &config];
+    site.crawl(&[&["--keep-fresh"], &options[..]].concat());
     let asked = site.asked_in_order();
-    assert_eq!(asked.first().map(String::as_str), Some("a.test/1"), "{ran}");
+    assert_eq!(
+        asked.first().map(String::as_str),
+        Some("a.test/1"),
+        "{asked:?}"
+    );
     assert!(asked.iter().any(|url| url == "a.test/new"), "{asked:?}");
 }
 

@@ -3,6 +3,7 @@
 
 mod harness;
 
+use harness::small::{self, Small};
 use harness::{Ran, Site, finish, number, portolan, signal, text, wait_until};
 use portolan_fleet::local::{LocalServers, nats_server};
 use portolan_fleet::{Fleet, FleetStatus, NewFleet, NodeStatus};
@@ -29,6 +30,29 @@ struct Node {
     begun: Instant,
 }
 
+/// What tests differ in.
+struct Setup {
+    /// In front of the settings.
+    more: &'static str,
+    scope: &'static str,
+    timeout_ms: u64,
+    grant_ms: u64,
+    /// Instead of the simulated Web: seeds, and where all hosts are.
+    elsewhere: Option<(Vec<String>, String)>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            more: "",
+            scope: "any",
+            timeout_ms: 3_000,
+            grant_ms: 1_000,
+            elsewhere: None,
+        }
+    }
+}
+
 fn spec() -> WebSpec {
     let mut spec = WebSpec::demo()
         .with_hosts(20)
@@ -41,8 +65,8 @@ fn spec() -> WebSpec {
 }
 
 impl World {
-    /// `None` where there is no nats-server; with CI set, that is a failure. `more` is added to the settings.
-    fn new(spec: WebSpec, more: &str) -> Option<Self> {
+    /// `None` where there is no nats-server; with CI set, that is a failure.
+    fn new(spec: WebSpec, setup: Setup) -> Option<Self> {
         if nats_server().is_none() {
             println!("not run: no nats-server");
             assert!(std::env::var_os("CI").is_none(), "there is no nats-server");
@@ -53,17 +77,25 @@ impl World {
         let servers = runtime
             .block_on(LocalServers::start(1, ""))
             .expect("servers");
+        let Setup {
+            more,
+            scope,
+            timeout_ms,
+            grant_ms,
+            elsewhere,
+        } = setup;
+        let in_simulation = || (vec![site.web.spec().home_url()], site.resolve());
+        let (seeds, resolve) = elsewhere.unwrap_or_else(in_simulation);
         let settings = format!(
-            "{more}[scope]\nscope = \"any\"\n[politeness]\ndelay_ms = 0\nip_delay_ms = 0\nresponse_time_factor = 0.0\nbackoff_ms = 50\nbackoff_max_ms = 200\n\
-             [outages]\nwait_ms = 3000\n[dns]\nresolve = [\"{}\"]\n[limits]\nthreads = 1\nturn_urls = 4\n[http]\nrequest_timeout_ms = 3000\n\
+            "{more}[scope]\nscope = \"{scope}\"\n[politeness]\ndelay_ms = 0\nip_delay_ms = 0\nresponse_time_factor = 0.0\nbackoff_ms = 50\nbackoff_max_ms = 200\n\
+             [outages]\nwait_ms = 3000\n[dns]\nresolve = [\"{resolve}\"]\n[limits]\nthreads = 1\nturn_urls = 4\n[http]\nrequest_timeout_ms = {timeout_ms}\n\
              [archive]\ncommit_ms = 20\nfile_bytes = 400000\n[registry]\ncheckpoint_log_mb = 1\nmemory_mb = 64\n\
-             [identity]\ncontact = \"https://example.org/crawler\"\n[fleet]\nship_ms = 300\ngrant_ms = 1000\n",
-            site.resolve()
+             [identity]\ncontact = \"https://example.org/crawler\"\n[fleet]\nship_ms = 300\ngrant_ms = {grant_ms}\n"
         );
         let new = NewFleet {
             name: NAME.to_owned(),
             settings,
-            seeds: vec![site.web.spec().home_url()],
+            seeds,
             partitions: 6,
             blobs: site.path("store").display().to_string(),
             lease_ms: 3_000,
@@ -176,7 +208,7 @@ impl Node {
 
 #[test]
 fn a_server_decides_and_two_clients_fetch_everything_once() {
-    let Some(world) = World::new(spec(), "") else {
+    let Some(world) = World::new(spec(), Setup::default()) else {
         return;
     };
     let server = world.start("server", "seed-server", &[]);
@@ -201,7 +233,7 @@ fn a_server_decides_and_two_clients_fetch_everything_once() {
 
 #[test]
 fn what_a_lost_client_had_not_brought_is_granted_again() {
-    let Some(world) = World::new(spec(), "") else {
+    let Some(world) = World::new(spec(), Setup::default()) else {
         return;
     };
     let server = world.start("server", "seed-server", &[]);
@@ -222,7 +254,7 @@ fn what_a_lost_client_had_not_brought_is_granted_again() {
 
 #[test]
 fn clients_come_and_go_while_the_crawl_runs() {
-    let Some(world) = World::new(spec().with_pages_per_host(40), "") else {
+    let Some(world) = World::new(spec().with_pages_per_host(40), Setup::default()) else {
         return;
     };
     let server = world.start("server", "seed-server", &[]);
@@ -239,4 +271,148 @@ fn clients_come_and_go_while_the_crawl_runs() {
     let report = world.judge();
     assert_eq!(report.repeats, 0, "{report}");
     world.judge_archive();
+}
+
+/// A node that is killed and comes back does not know what it had granted.
+#[test]
+fn a_server_that_comes_back_leaves_alone_what_clients_may_be_asking() {
+    let spec = spec()
+        .with_hosts(8)
+        .with_pages_per_host(3)
+        .with_latency_ms(1_500.0);
+    let setup = Setup {
+        timeout_ms: 10_000,
+        grant_ms: 6_000,
+        ..Setup::default()
+    };
+    let Some(world) = World::new(spec, setup) else {
+        return;
+    };
+    // It fetches, too: one host at a time.
+    let both = ["--connections", "1"];
+    let server = world.start("server", "both", &both);
+    let client = world.start("client", "crawl-client", &["--connections", "8"]);
+    let granted = wait_until(PATIENCE, || {
+        world.wait_for_requests(1);
+        world.of("client").connections >= 3
+    });
+    assert!(granted, "{:?}", world.status());
+    signal(server.child.id(), "KILL");
+    server.finish();
+    world.site.witness().mark();
+    let server = world.start("server", "both", &both);
+    server.ends_with_the_crawl();
+    client.ends_with_the_crawl();
+    // Nobody was asked by two at once.
+    world.judge();
+}
+
+/// Whatever client reads the first page of a host that a seed redirects to.
+#[test]
+fn what_lies_where_seeds_redirect_to_is_fetched_by_all_clients() {
+    const SITES: usize = 6;
+    let mut pages = Vec::new();
+    for site in 0..SITES {
+        let www = format!("www.s{site}.test");
+        let moved = format!(
+            "HTTP/1.1 301 Moved Permanently\r\nLocation: http://{www}/\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        );
+        pages.push((format!("s{site}.test/"), moved));
+        let links: String = (0..5)
+            .map(|page| format!("<a href=/{page}>{page}</a>"))
+            .collect();
+        pages.push((format!("{www}/"), links));
+        for page in 0..5 {
+            let body = format!("<a href=/{page}/more>more</a>");
+            pages.push((format!("{www}/{page}"), body));
+            pages.push((format!("{www}/{page}/more"), "the end".to_owned()));
+        }
+    }
+    let pages: Vec<(&str, &str)> = pages
+        .iter()
+        .map(|(url, body)| (url.as_str(), body.as_str()))
+        .collect();
+    let small = Small::serve(&pages);
+    let seeds = (0..SITES).map(|site| format!("http://s{site}.test/"));
+    let setup = Setup {
+        scope: "host",
+        elsewhere: Some((seeds.collect(), small.resolve())),
+        ..Setup::default()
+    };
+    let Some(world) = World::new(spec().with_hosts(1), setup) else {
+        return;
+    };
+    let server = world.start("server", "seed-server", &[]);
+    let clients = ["one", "two", "three"]
+        .map(|name| world.start(name, "crawl-client", &["--connections", "2"]));
+    server.ends_with_the_crawl();
+    for client in clients {
+        client.ends_with_the_crawl();
+    }
+    let all: Vec<&str> = pages.iter().map(|(url, _)| *url).collect();
+    assert_eq!(small.asked(), small::set(&all));
+}
+
+#[test]
+fn a_lost_server_does_not_hold_up_what_is_for_the_other() {
+    let setup = Setup {
+        grant_ms: 60_000,
+        ..Setup::default()
+    };
+    let spec = spec().with_hosts(40).with_pages_per_host(200);
+    let Some(world) = World::new(spec, setup) else {
+        return;
+    };
+    let [lost, stays] = ["lost", "stays"].map(|name| world.start(name, "seed-server", &[]));
+    let client = world.start("client", "crawl-client", &["--connections", "12"]);
+    let both_grant = wait_until(PATIENCE, || {
+        world.of("lost").returns > 10 && world.of("stays").returns > 10
+    });
+    assert!(both_grant, "{:?}", world.status());
+    signal(lost.child.id(), "KILL");
+    lost.finish();
+    let before = world.of("stays").returns;
+    // What was granted by the lost one would be tried for a minute.
+    let goes_on = wait_until(Duration::from_secs(30), || {
+        world.of("stays").returns > before + 200
+    });
+    assert!(goes_on, "{:?}", world.status());
+    let report = world.site.witness().report();
+    assert!(report.violations.is_empty(), "{report}");
+    assert_eq!(report.repeats, 0, "{report}");
+    for node in [stays, client] {
+        signal(node.child.id(), "KILL");
+        node.finish();
+    }
+}
+
+/// Many hosts have a robots.txt that is odd: several redirect to another host's.
+fn judge_robots_elsewhere(nodes: &[(&str, &str)]) {
+    let mut spec = spec().with_hosts(40).with_pages_per_host(6);
+    spec.robots.odd_share = 0.9;
+    let Some(world) = World::new(spec, Setup::default()) else {
+        return;
+    };
+    let started: Vec<_> = nodes
+        .iter()
+        .map(|(node, role)| world.start(node, role, &["--connections", "8"]))
+        .collect();
+    for node in started {
+        node.ends_with_the_crawl();
+    }
+    world.judge();
+}
+
+#[test]
+fn peers_read_a_robots_txt_that_redirects_to_anothers_host() {
+    judge_robots_elsewhere(&[("one", "both"), ("two", "both")]);
+}
+
+#[test]
+fn clients_read_a_robots_txt_that_redirects_to_another_host() {
+    judge_robots_elsewhere(&[
+        ("server", "seed-server"),
+        ("one", "crawl-client"),
+        ("two", "crawl-client"),
+    ]);
 }

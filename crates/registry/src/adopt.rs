@@ -3,7 +3,7 @@
 
 use crate::error::{At, RegistryError, Result};
 use crate::files::{make_dir, sync_dir};
-use crate::log::{Chunk, Durable, Forwarded};
+use crate::log::{Chunk, Durable, Outbound};
 use crate::manifest::Manifest;
 use crate::partition::Partition;
 use crate::registry::{Opener, partition_dir};
@@ -105,7 +105,7 @@ impl Adoption {
     /// Folds the partition's entries of a chunk. One that is missing before them is an error, and what is known already is
     /// passed over. Returns what they forward to others, which may not have arrived: it is to be sent again, and
     /// acknowledged before `finish`.
-    pub fn fold(&mut self, chunk: &Chunk) -> Result<Vec<Forwarded>> {
+    pub fn fold(&mut self, chunk: &Chunk) -> Result<Vec<Outbound>> {
         let (id, known) = (self.partition.id(), self.applied());
         for item in chunk.entries_of(id, known) {
             let (seq, entry) = item?;

@@ -228,7 +228,8 @@ fn read_journal(
                 Entry::Links {
                     source: Some(origin),
                     ..
-                } => {
+                }
+                | Entry::Heard { origin, .. } => {
                     let news = manifests.get_mut(&id.0).filter(|m| seq > m.seq);
                     let arrival = news.map(|manifest| manifest.heard.hear(&origin));
                     if matches!(arrival, Some(Arrival::Gap | Arrival::Astray)) {

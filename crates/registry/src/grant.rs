@@ -131,6 +131,17 @@ impl Granted {
 }
 
 impl Grant {
+    /// What comes of it if nobody asks for anything.
+    pub fn unused(&self, pulse: Pulse) -> Return {
+        Return {
+            id: self.id,
+            host: self.turn.host,
+            pulse,
+            unused: self.urls.iter().map(|url| url.due.doc).collect(),
+            entries: Vec::new(),
+        }
+    }
+
     /// For a process that fetches.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![FORMAT];

@@ -126,7 +126,7 @@ pub use grant::{Grant, GrantId, Granted, Return, Terms};
 pub use hosts::{HostCounts, HostState};
 pub use log::{
     Arrival, Ask, Behind, Chunk, Delivery, Entry, Exchanged, Exporter, Forward, Forwarded, Heard,
-    Inbox, Journal, Moved, MovedUrl, Origin, Received, Renewed, Settler, Was,
+    Inbox, Journal, Moved, MovedUrl, Origin, Outbound, Received, Renewed, Settler, Was,
 };
 pub use mirror::Mirror;
 pub use partition::{Backlog, Due, Partition, Rest, Turn};

@@ -90,6 +90,11 @@ impl<'a> Reader<'a> {
         self.bytes.is_empty()
     }
 
+    /// What is not yet read.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// Bytes not yet read.
     pub(crate) fn left(&self) -> usize {
         self.bytes.len()

@@ -44,6 +44,7 @@ pub(crate) enum Heard {
 
 /// What there is to do next.
 pub(super) enum Gathered {
+    /// Entries, or what was heard.
     Entries,
     Told(ToArchivist),
     /// No more will come.
@@ -58,10 +59,73 @@ pub(super) async fn told(from: &mut Option<mpsc::Receiver<ToArchivist>>) -> Opti
     }
 }
 
+/// Links from other nodes that wait for the next commit.
+#[derive(Default)]
+pub(crate) struct Hearing {
+    entries: Vec<(PartitionId, Entry)>,
+    answers: Vec<(PartitionId, oneshot::Sender<Heard>)>,
+    /// What follows them.
+    next: Option<ToArchivist>,
+}
+
+impl Hearing {
+    /// Is it time to commit what was heard?
+    pub(super) fn is_full(&self) -> bool {
+        self.next.is_some() || self.entries.len() >= HEARD_MAX
+    }
+
+    pub(super) fn take_entries(&mut self) -> Vec<(PartitionId, Entry)> {
+        std::mem::take(&mut self.entries)
+    }
+
+    /// What comes after all that was heard, once that is committed.
+    pub(super) fn take_next(&mut self) -> Option<ToArchivist> {
+        match self.answers.is_empty() {
+            true => self.next.take(),
+            false => None,
+        }
+    }
+}
+
 impl Archivist {
+    /// What was heard waits for the next commit; all else waits until that is done.
+    pub(super) fn listen(&mut self, told: ToArchivist) {
+        match told {
+            ToArchivist::Hear {
+                partition,
+                cursor,
+                forwards,
+                heard,
+            } => {
+                self.journal.note_cursor(partition, cursor);
+                let entries = forwards.into_iter().map(Forwarded::into_entry);
+                self.hearing.entries.extend(entries);
+                self.hearing.answers.push((partition, heard));
+            }
+            other => self.hearing.next = Some(other),
+        }
+    }
+
+    /// What was heard is committed.
+    pub(super) fn answer(&mut self) {
+        for (partition, heard) in self.hearing.answers.drain(..) {
+            // Who asked may be gone.
+            let _ = heard.send(if self.journal.has_dropped(partition) {
+                Heard::Dropped
+            } else if self.journal.has_heard_all(partition) {
+                Heard::All
+            } else {
+                Heard::Held
+            });
+        }
+    }
+
     pub(super) async fn obey(&mut self, told: ToArchivist) -> Result<(), CrawlError> {
         match told {
-            ToArchivist::Hear { .. } => self.hear(told).await,
+            ToArchivist::Hear { .. } => {
+                self.listen(told);
+                Ok(())
+            }
             ToArchivist::Adopt {
                 partition,
                 seeds,
@@ -74,50 +138,6 @@ impl Archivist {
             }
             ToArchivist::Release(partition) => self.release(partition).await,
         }
-    }
-
-    /// Commits what has come from other nodes, with whatever else has come meanwhile for the journal.
-    async fn hear(&mut self, first: ToArchivist) -> Result<(), CrawlError> {
-        let (mut entries, mut answers, mut next) = (Vec::new(), Vec::new(), Some(first));
-        while let Some(told) = next.take() {
-            let ToArchivist::Hear {
-                partition,
-                cursor,
-                forwards,
-                heard,
-            } = told
-            else {
-                self.commit_heard(&mut entries, &mut answers).await?;
-                // Boxed: it may come back here.
-                Box::pin(self.obey(told)).await?;
-                return Ok(());
-            };
-            self.journal.note_cursor(partition, cursor);
-            entries.extend(forwards.into_iter().map(Forwarded::into_entry));
-            answers.push((partition, heard));
-            if entries.len() < HEARD_MAX {
-                next = self.told.as_mut().and_then(|told| told.try_recv().ok());
-            }
-        }
-        self.commit_heard(&mut entries, &mut answers).await
-    }
-
-    async fn commit_heard(
-        &mut self,
-        entries: &mut Vec<(PartitionId, Entry)>,
-        answers: &mut Vec<(PartitionId, oneshot::Sender<Heard>)>,
-    ) -> Result<(), CrawlError> {
-        self.commit_entries(std::mem::take(entries)).await?;
-        for (partition, heard) in answers.drain(..) {
-            let _ = heard.send(if self.journal.has_dropped(partition) {
-                Heard::Dropped
-            } else if self.journal.has_heard_all(partition) {
-                Heard::All
-            } else {
-                Heard::Held
-            });
-        }
-        Ok(())
     }
 
     async fn commit_entries(

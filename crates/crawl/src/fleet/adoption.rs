@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures_util::{StreamExt, TryStreamExt};
 use portolan_fleet::{Commit, Epoch, StoredCheckpoint};
 use portolan_model::{LinkBatch, PartitionId};
-use portolan_registry::{Adopter, Adoption, Chunk, Entry, Forwarded};
+use portolan_registry::{Adopter, Adoption, Chunk, Entry, Outbound};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -96,9 +96,10 @@ pub(super) async fn adopt(
         (coming, folded) = blocking(move || fold(coming, &chunk)).await?;
         publish(agent, folded).await?;
     }
+    let has_clients = agent.fleet.has_clients().await.map_err(unavailable)?;
     let finished = futures_util::stream::iter(coming);
     let finished = finished
-        .map(|one| finish(agent, one))
+        .map(|one| finish(agent, one, has_clients))
         .buffer_unordered(AT_ONCE);
     finished.try_collect::<()>().await?;
     let ms = begun.elapsed().as_millis() as u64;
@@ -121,7 +122,7 @@ async fn fetch(agent: &Agent, commit: &Commit) -> Result<Chunk, CrawlError> {
 fn fold(
     mut coming: Vec<Coming>,
     chunk: &Chunk,
-) -> Result<(Vec<Coming>, Vec<Forwarded>), CrawlError> {
+) -> Result<(Vec<Coming>, Vec<Outbound>), CrawlError> {
     let mut folded = Vec::new();
     for one in &mut coming {
         folded.extend(one.adoption.fold(chunk)?);
@@ -129,7 +130,7 @@ fn fold(
     Ok((coming, folded))
 }
 
-async fn finish(agent: &Arc<Agent>, coming: Coming) -> Result<(), CrawlError> {
+async fn finish(agent: &Arc<Agent>, coming: Coming, has_clients: bool) -> Result<(), CrawlError> {
     let Coming {
         wanted,
         adoption,
@@ -148,10 +149,10 @@ async fn finish(agent: &Arc<Agent>, coming: Coming) -> Result<(), CrawlError> {
         _ => Vec::new(),
     };
     if let Some(desk) = agent.membership.desk()
-        && entries > 0
+        && epoch > 1
     {
-        // Whoever had it may have granted hosts of it.
-        desk.hold(partition);
+        // Whoever had it may have granted hosts of it, even if nothing was shipped.
+        desk.hold(partition, has_clients);
     }
     agent.note_adopted(partition, epoch, cursor, stored);
     let (done, adopted_by_journal) = oneshot::channel();

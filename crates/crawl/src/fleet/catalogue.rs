@@ -47,6 +47,7 @@ pub(super) async fn close(fleet: &Fleet, node: &str, dir: &Path) -> Result<(), C
     if !is_last(fleet, node).await.unwrap_or(false) {
         return Ok(());
     }
+    fleet.forget_links().await;
     let stored = Stored::of(fleet.clone()).await.map_err(unread)?;
     let lines = put(&stored, &dir.join("catalogue")).await?;
     tracing::info!(lines, "the index of all WARC files is in the store");

@@ -1,16 +1,14 @@
 //! The agent's part of a crawl-client: asks each seed-server for work, ships what was archived, and only then brings back what
 //! came of each grant.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use portolan_fleet::{Commit, Pace, ShipError, ShipRecord, Want};
 use portolan_registry::{Grant, Return};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -31,8 +29,10 @@ const AWAY: Duration = Duration::from_millis(500);
 /// Who has nothing else to do ships after this time.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Returns that are under way at once.
+/// Returns that are under way to a server at once.
 const RETURNS: usize = 32;
+/// A server that has not taken so many returns that are shipped is asked for nothing more.
+const UNTAKEN: usize = 256;
 
 /// What a crawl-client's tasks share.
 pub(super) struct ClientSide {
@@ -42,7 +42,9 @@ pub(super) struct ClientSide {
     pub(super) most: u32,
     servers: Mutex<BTreeMap<String, Arc<Server>>>,
     ready: mpsc::UnboundedSender<Ready>,
-    /// Grants that are here, up to and with their return's way back.
+    /// Servers that did not answer a return.
+    silent: Mutex<BTreeSet<String>>,
+    /// Questions under way, and grants that are here, up to and with their return's way back.
     open: AtomicUsize,
     pub(super) hurries: AtomicU64,
     pub(super) slows: AtomicU64,
@@ -54,19 +56,33 @@ pub(super) struct ClientSide {
     pub(super) return_bytes: AtomicU64,
 }
 
+/// Something that has to end before the client does.
+struct Open(Arc<ClientSide>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// A seed-server, as a client knows it.
-#[derive(Default)]
 struct Server {
+    name: String,
     target: AtomicU32,
     running: AtomicU32,
+    /// Returns that are shipped, and not taken yet.
+    untaken: AtomicUsize,
+    /// Places of returns that are under way.
+    returns: Semaphore,
 }
 
 /// What came of a grant, archived and not shipped.
 pub(super) struct Ready {
-    server: String,
+    server: Arc<Server>,
     back: Return,
     /// Then its server expects nothing more of it.
     expires_ms: u64,
+    _open: Open,
 }
 
 impl ClientSide {
@@ -82,6 +98,7 @@ impl ClientSide {
             most,
             servers: Mutex::default(),
             ready,
+            silent: Mutex::default(),
             open: AtomicUsize::new(0),
             hurries: AtomicU64::new(0),
             slows: AtomicU64::new(0),
@@ -112,6 +129,11 @@ impl ClientSide {
         }
     }
 
+    fn open(self: &Arc<Self>) -> Open {
+        self.open.fetch_add(1, Ordering::SeqCst);
+        Open(Arc::clone(self))
+    }
+
     fn note_pace(&self, server: &str, pace: Pace, target: u32) {
         let counter = match pace {
             Pace::Steady => return,
@@ -121,6 +143,72 @@ impl ClientSide {
         counter.fetch_add(1, Ordering::Relaxed);
         tracing::info!(server, connections = target, "told to {}", pace.name());
         *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some((pace, Instant::now()));
+    }
+
+    /// Brings what came of a grant to its server, as long as that may take it.
+    async fn bring(&self, agent: &Agent, ready: Ready) {
+        let Ready {
+            server,
+            back,
+            expires_ms,
+            _open,
+        } = ready;
+        {
+            // It is never closed.
+            let _place = server.returns.acquire().await;
+            let counter = match self.hand_in(agent, &server.name, &back, expires_ms).await {
+                true => &self.returns,
+                false => {
+                    let (server, entries) = (&server.name, back.entries.len());
+                    tracing::info!(server, entries, "came back too late");
+                    &self.late
+                }
+            };
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+        server.untaken.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Tries until the grant expires. False if it does not count; of an attempt whose answer was lost nobody knows.
+    async fn hand_in(&self, agent: &Agent, server: &str, back: &Return, expires_ms: u64) -> bool {
+        let Some(packed) = agent.node.pack_return(server, &back.encode()).await else {
+            tracing::error!(server, "what came of a grant cannot be packed");
+            return false;
+        };
+        let now_ms = || agent.shared.now_ms();
+        loop {
+            let (taken, sent) = agent.node.hand_in(server, now_ms, &packed).await;
+            self.return_bytes.fetch_add(sent as u64, Ordering::Relaxed);
+            let is_over = now_ms() >= expires_ms;
+            self.note_silent(agent, server, taken.is_none() && !is_over);
+            match taken {
+                Some(taken) => return taken,
+                None if is_over => {
+                    agent.node.give_up_return(packed);
+                    return false;
+                }
+                None => tokio::time::sleep(AWAY).await,
+            }
+        }
+    }
+
+    fn note_silent(&self, agent: &Agent, server: &str, is_silent: bool) {
+        let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_changed = match is_silent {
+            true => silent.insert(server.to_owned()),
+            false => silent.remove(server),
+        };
+        if !has_changed {
+            return;
+        }
+        let names: Vec<&str> = silent.iter().map(String::as_str).collect();
+        match names.is_empty() {
+            true => agent.clear_trouble(Matter::Returns),
+            false => {
+                let why = format!("no answer from seed-servers: {}", names.join(", "));
+                agent.set_trouble(Matter::Returns, why);
+            }
+        }
     }
 }
 
@@ -149,9 +237,14 @@ pub(super) async fn ask(agent: Arc<Agent>, side: Arc<ClientSide>) {
 
 /// Asks one server for work, again and again.
 async fn poll(agent: Arc<Agent>, side: Arc<ClientSide>, name: String, servers: u32) {
-    let server = Arc::new(Server::default());
     let first = side.first.div_ceil(servers);
-    server.target.store(first, Ordering::Relaxed);
+    let server = Arc::new(Server {
+        name: name.clone(),
+        target: AtomicU32::new(first),
+        running: AtomicU32::new(0),
+        untaken: AtomicUsize::new(0),
+        returns: Semaphore::new(RETURNS),
+    });
     side.servers
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
@@ -172,10 +265,11 @@ async fn poll(agent: Arc<Agent>, side: Arc<ClientSide>, name: String, servers: u
             most: side.most.div_ceil(servers),
             first,
         };
-        if want.slots == 0 {
+        if want.slots == 0 || server.untaken.load(Ordering::Relaxed) >= UNTAKEN {
             tokio::time::sleep(FULL).await;
             continue;
         }
+        let _open = side.open();
         let asked_ms = agent.shared.now_ms();
         let Some((work, bytes)) = agent.node.ask_for_work(&name, &want).await else {
             tokio::time::sleep(AWAY).await;
@@ -196,36 +290,36 @@ async fn poll(agent: Arc<Agent>, side: Arc<ClientSide>, name: String, servers: u
                 continue;
             };
             shift.grant(&mut grant, work.now_ms, asked_ms);
-            begin(&side, &server, &name, grant);
+            begin(&side, &server, grant);
         }
     }
 }
 
 /// Has a worker take the grant, and what it finds wait to be shipped.
-fn begin(side: &Arc<ClientSide>, server: &Arc<Server>, name: &str, grant: Grant) {
+fn begin(side: &Arc<ClientSide>, server: &Arc<Server>, grant: Grant) {
     let (id, expires_ms) = (grant.id, grant.expires_ms);
     side.grants.fetch_add(1, Ordering::Relaxed);
-    side.open.fetch_add(1, Ordering::SeqCst);
+    let open = side.open();
     server.running.fetch_add(1, Ordering::Relaxed);
     let haul = side.booth.hauls.open(id);
     let (back, comes) = oneshot::channel();
     side.booth.push(Job { grant, back });
-    let (side, server, name) = (Arc::clone(side), Arc::clone(server), name.to_owned());
+    let (side, server) = (Arc::clone(side), Arc::clone(server));
     tokio::spawn(async move {
         let back = comes.await;
         server.running.fetch_sub(1, Ordering::Relaxed);
         let Ok(mut back) = back else {
             // The crawl stops at once: the grant expires.
             side.booth.hauls.close(id);
-            side.open.fetch_sub(1, Ordering::SeqCst);
             return;
         };
         back.entries = haul.complete().await;
         side.booth.hauls.close(id);
         let ready = Ready {
-            server: name,
+            server,
             back,
             expires_ms,
+            _open: open,
         };
         // Who ships is there until the end.
         let _ = side.ready.send(ready);
@@ -245,18 +339,29 @@ impl Carrier {
         let pause = Duration::from_millis(self.agent.shared.settings.fleet.ship_ms);
         let mut last = Instant::now();
         let mut waiting: Vec<Ready> = Vec::new();
+        // A server that is away holds up what is for others no longer than shipping takes.
+        let mut under_way = JoinSet::new();
         loop {
             // Read before what there is to carry: nothing comes after it.
             let closed = *self.agent.membership.phases().borrow() == Phase::Closed;
+            if closed {
+                // A server may have granted something while the workers ended.
+                self.side.booth.close();
+            }
             while let Ok(ready) = self.ready.try_recv() {
                 waiting.push(ready);
             }
             let hurries = last.elapsed() >= SHORTEST_PAUSE && self.has_time();
             if !waiting.is_empty() && (closed || hurries || last.elapsed() >= pause) {
                 self.ship().await?;
-                self.bring(std::mem::take(&mut waiting)).await;
+                for ready in waiting.drain(..) {
+                    ready.server.untaken.fetch_add(1, Ordering::Relaxed);
+                    let (agent, side) = (Arc::clone(&self.agent), Arc::clone(&self.side));
+                    under_way.spawn(async move { side.bring(&agent, ready).await });
+                }
                 last = Instant::now();
             }
+            while under_way.try_join_next().is_some() {}
             if closed && waiting.is_empty() && self.side.open.load(Ordering::SeqCst) == 0 {
                 self.ship().await?;
                 return Ok(self.warcs);
@@ -273,6 +378,7 @@ impl Carrier {
     }
 
     async fn ship(&mut self) -> Result<(), CrawlError> {
+        self.agent.membership.roots_are_told().await;
         let Some(end) = self.side.booth.archive_end() else {
             return Ok(());
         };
@@ -309,51 +415,5 @@ impl Carrier {
         }
         // What is in the store needs no disk here.
         self.warcs.let_go(blobs).await
-    }
-
-    async fn bring(&self, ready: Vec<Ready>) {
-        let mut under_way = FuturesUnordered::new();
-        for one in ready {
-            if under_way.len() >= RETURNS {
-                under_way.next().await;
-            }
-            under_way.push(self.bring_one(one));
-        }
-        while under_way.next().await.is_some() {}
-    }
-
-    async fn bring_one(&self, ready: Ready) {
-        let Ready {
-            server,
-            back,
-            expires_ms,
-        } = ready;
-        let bytes = back.encode();
-        let now_ms = || self.agent.shared.now_ms();
-        loop {
-            let (taken, sent) = self.agent.node.hand_in(&server, now_ms, &bytes).await;
-            self.side
-                .return_bytes
-                .fetch_add(sent as u64, Ordering::Relaxed);
-            match taken {
-                Some(true) => {
-                    self.agent.clear_trouble(Matter::Returns);
-                    self.side.returns.fetch_add(1, Ordering::Relaxed);
-                    break;
-                }
-                None if now_ms() < expires_ms => {
-                    let why = format!("seed-server {server} does not answer");
-                    self.agent.set_trouble(Matter::Returns, why);
-                    tokio::time::sleep(AWAY).await;
-                }
-                // An attempt whose answer was lost may have been taken.
-                Some(false) | None => {
-                    self.side.late.fetch_add(1, Ordering::Relaxed);
-                    tracing::info!(server, entries = back.entries.len(), "came back too late");
-                    break;
-                }
-            }
-        }
-        self.side.open.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -19,6 +19,8 @@ use super::pace::Pacer;
 const PATIENCE: Duration = Duration::from_millis(400);
 /// Once there is a grant, others that can be had at once go along.
 const GATHER: Duration = Duration::from_millis(15);
+/// Who took a ticket reads the disk, perhaps, for this long at most: then its grant is nobody's.
+const DISK: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Grants of one answer take about this many bytes before they are packed; one more may exceed it.
 const ANSWER_BYTES: usize = 384 * 1024;
@@ -29,6 +31,13 @@ pub(crate) struct Incoming {
     /// The sender's clock.
     pub(crate) sent_ms: u64,
     pub(crate) taken: oneshot::Sender<bool>,
+}
+
+/// What becomes of a grant.
+pub(crate) enum Came {
+    Back(Incoming),
+    /// It did not leave: nobody has it.
+    NotGiven,
 }
 
 /// The right to give one grant to one client that asks.
@@ -42,6 +51,8 @@ pub(crate) struct Desk {
     /// By partition: the client that its DSet is for; empty: any.
     reserved: Vec<String>,
     pub(crate) grant_ms: u64,
+    /// Grants of whoever had a partition before may be for this long.
+    hold_ms: u64,
     pub(crate) counts: Counts,
 }
 
@@ -61,34 +72,61 @@ pub(crate) struct Counts {
 struct Inner {
     next: u64,
     asking: BTreeMap<u64, Asking>,
-    open: HashMap<GrantId, oneshot::Sender<Incoming>>,
-    /// Partitions that grant nothing before: whoever had them may have granted.
-    held: BTreeMap<PartitionId, Instant>,
+    open: HashMap<GrantId, oneshot::Sender<Came>>,
+    held: BTreeMap<PartitionId, Hold>,
     pacer: Pacer,
+}
+
+/// A partition that grants nothing for a time: whoever had it may have granted.
+struct Hold {
+    until: Instant,
+    /// Nor are its hosts asked from here: there are crawl-clients that may have such grants.
+    for_all: bool,
+}
+
+impl Inner {
+    /// Does the partition grant nothing now? And is it held for all?
+    fn hold_of(&mut self, partition: PartitionId) -> Option<bool> {
+        let hold = self.held.get(&partition)?;
+        if hold.until > Instant::now() {
+            return Some(hold.for_all);
+        }
+        self.held.remove(&partition);
+        None
+    }
 }
 
 /// A client that asks, and what it gets.
 struct Asking {
     client: String,
     left: u32,
-    grants: Vec<Bytes>,
+    /// Tickets that were taken and are not used yet.
+    out: u32,
+    grants: Vec<(GrantId, Bytes)>,
     bytes: usize,
     first_at: Option<Instant>,
 }
 
 impl Asking {
+    /// It gets no more tickets.
     fn is_full(&self) -> bool {
         self.left == 0 || self.bytes >= ANSWER_BYTES
+    }
+
+    /// Nothing more comes for it.
+    fn is_done(&self) -> bool {
+        self.is_full() && self.out == 0
     }
 }
 
 impl Desk {
-    pub(crate) fn new(reserved: Vec<String>, grant_ms: u64) -> Self {
+    pub(crate) fn new(reserved: Vec<String>, grant_ms: u64, hold_ms: u64) -> Self {
         Self {
             inner: Mutex::default(),
             wakes: Mutex::default(),
             reserved,
             grant_ms,
+            hold_ms,
             counts: Counts::default(),
         }
     }
@@ -110,10 +148,20 @@ impl Desk {
         wakes.iter().for_each(|worker| worker.notify_one());
     }
 
-    /// Somebody else may have granted hosts of the partition lately: those grants must have expired first.
-    pub(crate) fn hold(&self, partition: PartitionId) {
-        let until = Instant::now() + Duration::from_millis(self.grant_ms + MARGIN_MS);
-        self.inner().held.insert(partition, until);
+    /// Somebody else may have granted hosts of the partition lately: those grants must have expired before others are given.
+    /// `has_clients`: there are crawl-clients that may work through them now, so that nobody may ask these hosts. Among
+    /// peers alone nobody does, and the partition is not to stand still for it.
+    pub(crate) fn hold(&self, partition: PartitionId, has_clients: bool) {
+        let hold = Hold {
+            until: Instant::now() + Duration::from_millis(self.hold_ms + MARGIN_MS),
+            for_all: has_clients,
+        };
+        self.inner().held.insert(partition, hold);
+    }
+
+    /// May hosts of the partition be asked from here?
+    pub(crate) fn lets_ask(&self, partition: PartitionId) -> bool {
+        self.inner().hold_of(partition) != Some(true)
     }
 
     /// Does any client ask?
@@ -125,25 +173,23 @@ impl Desk {
     /// Does a client ask that may have grants of the partition?
     pub(crate) fn is_wanted(&self, partition: PartitionId) -> bool {
         let mut inner = self.inner();
-        match inner.held.get(&partition) {
-            Some(until) if *until > Instant::now() => return false,
-            Some(_) => drop(inner.held.remove(&partition)),
-            None => {}
-        }
-        inner
-            .asking
-            .values()
-            .any(|asking| self.suits(asking, partition))
+        let is_free = inner.hold_of(partition).is_none();
+        let mut asking = inner.asking.values();
+        is_free && asking.any(|asking| self.suits(asking, partition))
     }
 
     /// Takes one of the places that clients ask work for.
     pub(crate) fn ticket(&self, partition: PartitionId) -> Option<Ticket> {
         let mut inner = self.inner();
+        if inner.hold_of(partition).is_some() {
+            return None;
+        }
         // Whoever has got least so far comes first.
         let asking = inner.asking.iter_mut();
         let fitting = asking.filter(|(_, asking)| self.suits(asking, partition));
         let (&number, asking) = fitting.min_by_key(|(_, asking)| asking.grants.len())?;
         asking.left -= 1;
+        asking.out += 1;
         Some(Ticket(number))
     }
 
@@ -153,16 +199,13 @@ impl Desk {
     }
 
     /// Gives a grant out. `None`: its client has gone meanwhile.
-    pub(crate) fn give(
-        &self,
-        ticket: Ticket,
-        grant: &Grant,
-    ) -> Option<oneshot::Receiver<Incoming>> {
+    pub(crate) fn give(&self, ticket: Ticket, grant: &Grant) -> Option<oneshot::Receiver<Came>> {
         let bytes = grant.encode();
         let mut inner = self.inner();
         let asking = inner.asking.get_mut(&ticket.0)?;
+        asking.out -= 1;
         asking.bytes += bytes.len();
-        asking.grants.push(bytes.into());
+        asking.grants.push((grant.id, bytes.into()));
         asking.first_at.get_or_insert_with(Instant::now);
         let (comes, coming) = oneshot::channel();
         inner.open.insert(grant.id, comes);
@@ -174,6 +217,7 @@ impl Desk {
     pub(crate) fn put_back(&self, ticket: Ticket) {
         if let Some(asking) = self.inner().asking.get_mut(&ticket.0) {
             asking.left += 1;
+            asking.out -= 1;
         }
     }
 
@@ -186,8 +230,23 @@ impl Desk {
         was_open
     }
 
-    /// A client asks: what there is for it, as soon as there is something. `due` are URLs that are due and that it may have.
-    pub(super) async fn serve(&self, want: &Want, due: u64, now_ms: impl Fn() -> u64) -> Work {
+    /// These did not leave.
+    pub(super) fn take_again(&self, grants: &[GrantId]) {
+        let mut inner = self.inner();
+        for comes in grants.iter().filter_map(|grant| inner.open.remove(grant)) {
+            // Who waits is there, unless the crawl has ended.
+            let _ = comes.send(Came::NotGiven);
+        }
+    }
+
+    /// A client asks: what there is for it, as soon as there is something, and which grants these are. `due` are URLs that are
+    /// due and that it may have.
+    pub(super) async fn serve(
+        &self,
+        want: &Want,
+        due: u64,
+        now_ms: impl Fn() -> u64,
+    ) -> (Work, Vec<GrantId>) {
         let (number, target, pace) = {
             let mut inner = self.inner();
             let (target, pace) = inner.pacer.look(want, due);
@@ -197,6 +256,7 @@ impl Desk {
             let asking = Asking {
                 client: want.client.clone(),
                 left: room,
+                out: 0,
                 grants: Vec::new(),
                 bytes: 0,
                 first_at: None,
@@ -213,18 +273,22 @@ impl Desk {
                 break;
             };
             let gathered = asking.first_at.is_some_and(|at| at.elapsed() >= GATHER);
-            if !asking.is_full() && !gathered && Instant::now() < until {
+            let (is_done, now) = (asking.is_done(), Instant::now());
+            let is_over = (gathered || now >= until) && asking.out == 0;
+            if !is_done && !is_over && now < until + DISK {
                 continue;
             }
             let grants = inner.asking.remove(&number).map(|asking| asking.grants);
-            return Work {
+            let (ids, grants) = grants.unwrap_or_default().into_iter().unzip();
+            let work = Work {
                 now_ms: now_ms(),
                 target,
                 pace,
-                grants: grants.unwrap_or_default(),
+                grants,
             };
+            return (work, ids);
         }
-        Work::default()
+        (Work::default(), Vec::new())
     }
 
     /// What a client brings; true if it counts.
@@ -239,7 +303,7 @@ impl Desk {
             sent_ms,
             taken,
         };
-        if waits.send(incoming).is_err() {
+        if waits.send(Came::Back(incoming)).is_err() {
             return false;
         }
         let taken = answer.await.unwrap_or(false);
@@ -264,6 +328,29 @@ pub(crate) const MARGIN_MS: u64 = 2_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use portolan_model::{HostId, Pulse};
+    use portolan_registry::Turn;
+
+    fn grant(number: u64) -> Grant {
+        Grant {
+            id: GrantId {
+                partition: PartitionId(0),
+                epoch: 0,
+                number,
+            },
+            expires_ms: 60_000,
+            turn: Turn {
+                host: HostId(1),
+                name: "http://a.test".to_owned(),
+                pulse: Pulse::default(),
+                robots: Vec::new(),
+                pages: 0,
+                in_flight: 0,
+                recorded_delay_ms: None,
+            },
+            urls: Vec::new(),
+        }
+    }
 
     fn want(client: &str, slots: u32) -> Want {
         Want {
@@ -278,7 +365,7 @@ mod tests {
     #[tokio::test]
     async fn who_asks_gets_tickets_of_its_dsets_alone() {
         let reserved = vec!["one".to_owned(), String::new()];
-        let desk = Arc::new(Desk::new(reserved, 60_000));
+        let desk = Arc::new(Desk::new(reserved, 60_000, 60_000));
         let (bound, free) = (PartitionId(0), PartitionId(1));
         assert!(!desk.is_wanted(free));
         let asks = |name: &'static str| {
@@ -296,9 +383,61 @@ mod tests {
         assert!(desk.ticket(bound).is_none(), "it asked for one");
         assert!(desk.ticket(free).is_some(), "the other client's");
         assert!(desk.ticket(free).is_none(), "the bound client gets no more");
-        desk.hold(free);
-        assert!(!desk.is_wanted(free));
-        assert!(one.await.expect("an answer").grants.is_empty());
-        assert!(other.await.expect("an answer").grants.is_empty());
+        assert!(one.await.expect("an answer").1.is_empty());
+        assert!(other.await.expect("an answer").1.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_grant_that_takes_its_time_is_waited_for() {
+        let desk = Arc::new(Desk::new(Vec::new(), 60_000, 60_000));
+        let asks = Arc::clone(&desk);
+        let asks = tokio::spawn(async move { asks.serve(&want("one", 1), 10, || 5).await });
+        tokio::task::yield_now().await;
+        let grant = grant(7);
+        let ticket = desk.ticket(grant.id.partition).expect("it is wanted");
+        tokio::time::sleep(PATIENCE + LOOK_EVERY).await;
+        assert!(desk.give(ticket, &grant).is_some());
+        assert_eq!(asks.await.expect("an answer").1, [grant.id]);
+    }
+
+    #[tokio::test]
+    async fn grants_that_did_not_leave_are_told_to_who_gave_them() {
+        let desk = Arc::new(Desk::new(Vec::new(), 60_000, 60_000));
+        let asks = Arc::clone(&desk);
+        let asks = tokio::spawn(async move { asks.serve(&want("one", 1), 10, || 5).await });
+        tokio::task::yield_now().await;
+        let grant = grant(7);
+        let ticket = desk.ticket(grant.id.partition).expect("it is wanted");
+        let coming = desk.give(ticket, &grant).expect("its client is there");
+        let (work, given) = asks.await.expect("an answer");
+        assert_eq!((work.grants.len(), &given[..]), (1, &[grant.id][..]));
+        desk.take_again(&given);
+        assert!(matches!(coming.await, Ok(Came::NotGiven)));
+        assert!(!desk.expire(grant.id), "it is over");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_may_have_been_granted_a_host_is_waited_for() {
+        let desk = Arc::new(Desk::new(Vec::new(), 60_000, 60_000));
+        let (among_peers, with_clients) = (PartitionId(0), PartitionId(1));
+        desk.hold(among_peers, false);
+        desk.hold(with_clients, true);
+        let asks = Arc::clone(&desk);
+        let asks = tokio::spawn(async move { asks.serve(&want("one", 2), 10, || 5).await });
+        tokio::task::yield_now().await;
+        for held in [among_peers, with_clients] {
+            assert!(!desk.is_wanted(held));
+            assert_eq!(desk.ticket(held), None);
+        }
+        assert!(desk.lets_ask(among_peers));
+        assert!(!desk.lets_ask(with_clients));
+        assert!(asks.await.expect("an answer").1.is_empty());
+        tokio::time::sleep(Duration::from_millis(60_000 + MARGIN_MS)).await;
+        assert!(desk.lets_ask(with_clients), "such grants have expired");
+        let asks = Arc::clone(&desk);
+        tokio::spawn(async move { asks.serve(&want("one", 2), 10, || 5).await });
+        tokio::task::yield_now().await;
+        assert!(desk.is_wanted(with_clients));
+        assert!(desk.ticket(among_peers).is_some());
     }
 }

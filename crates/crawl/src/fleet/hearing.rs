@@ -98,7 +98,7 @@ fn unpack(
             number: forward.number,
             predecessor: forward.predecessor,
         };
-        let decoded = Forwarded::decode_links(partition, origin, &forward.body);
+        let decoded = Forwarded::decode(partition, origin, &forward.body);
         let decoded = decoded.ok_or_else(|| {
             CrawlError::Fleet(format!(
                 "links of partition {} to partition {} cannot be read (message {})",

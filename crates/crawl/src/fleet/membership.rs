@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portolan_fleet::Lease;
-use portolan_model::{CanonicalUrl, Identities, PartitionId};
-use tokio::sync::{mpsc, watch};
+use portolan_model::{CanonicalUrl, HostId, Identities, PartitionId};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::addresses::Addresses;
 use super::booth::Booth;
 use super::desk::Desk;
+use super::guests::{Pass, Refused, Wish};
 use super::role::Role;
 use crate::commit::ToArchivist;
 use crate::error::CrawlError;
@@ -88,7 +89,11 @@ pub(crate) struct Membership {
     /// Until the archivist has it.
     told: Mutex<Option<mpsc::Receiver<ToArchivist>>>,
     roots: mpsc::UnboundedSender<CanonicalUrl>,
+    /// Roots that were found here, and those that the agent has told of.
+    roots_found: AtomicU64,
+    roots_told: watch::Sender<u64>,
     phase: watch::Sender<Phase>,
+    wishes: mpsc::UnboundedSender<Wish>,
     addresses: Addresses,
 }
 
@@ -101,6 +106,8 @@ pub(super) struct AgentEnds {
     pub(super) roots: mpsc::UnboundedReceiver<CanonicalUrl>,
     /// Addresses that a slice is wanted of.
     pub(super) wanted: mpsc::UnboundedReceiver<IpAddr>,
+    /// Hosts of other nodes that are to be asked something.
+    pub(super) wishes: mpsc::UnboundedReceiver<Wish>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -118,6 +125,7 @@ impl Membership {
         let (archivist, told) = mpsc::channel(TOLD_MAX);
         let (roots, found) = mpsc::unbounded_channel();
         let (addresses, wanted) = Addresses::new();
+        let (wishes, wished) = mpsc::unbounded_channel();
         let membership = Self {
             lease,
             desk,
@@ -131,12 +139,16 @@ impl Membership {
             archivist,
             told: Mutex::new(Some(told)),
             roots,
+            roots_found: AtomicU64::new(0),
+            roots_told: watch::Sender::new(0),
             phase: watch::Sender::new(Phase::Working),
+            wishes,
             addresses,
         };
         let ends = AgentEnds {
             roots: found,
             wanted,
+            wishes: wished,
         };
         (Arc::new(membership), ends)
     }
@@ -158,6 +170,23 @@ impl Membership {
     /// `Err`: the milliseconds after which to look again.
     pub(crate) fn may_ask_address(&self, address: IpAddr, pause_ms: u64) -> Result<(), u64> {
         self.addresses.may_ask(address, pause_ms)
+    }
+
+    /// Leave to send one request to a host that another node looks after.
+    pub(crate) async fn pass_for(
+        &self,
+        partition: PartitionId,
+        host: HostId,
+    ) -> Result<Pass, Refused> {
+        let (answer, answered) = oneshot::channel();
+        let wish = Wish {
+            partition,
+            host,
+            answer,
+        };
+        // Without an agent the crawl ends.
+        let _ = self.wishes.send(wish);
+        answered.await.unwrap_or(Err(Refused::For(0)))
     }
 
     pub(super) fn addresses(&self) -> &Addresses {
@@ -256,7 +285,24 @@ impl Membership {
 
     /// A seed has redirected here: the scope of all nodes begins here, too.
     pub(crate) fn note_root(&self, root: &CanonicalUrl) {
+        self.roots_found.fetch_add(1, Ordering::SeqCst);
         let _ = self.roots.send(root.clone());
+    }
+
+    /// The next of those that were noted is known to all nodes.
+    pub(super) fn note_root_told(&self) {
+        self.roots_told.send_modify(|told| *told += 1);
+    }
+
+    /// Waits until all nodes know the roots that were found up to now: nobody is to have links that lie under them sooner.
+    pub(super) async fn roots_are_told(&self) {
+        let found = self.roots_found.load(Ordering::SeqCst);
+        // The sender is here.
+        let _ = self
+            .roots_told
+            .subscribe()
+            .wait_for(|told| *told >= found)
+            .await;
     }
 
     /// False if the crawl has ended.

@@ -26,16 +26,17 @@ use super::checkpoints::{self, Checkpoints};
 use super::client::{self, Carrier, ClientSide};
 use super::desk::Desk;
 use super::gather::Gathering;
+use super::guests;
 use super::identity::{Identity, LOCK_LOOK, UNLOCKED_WITHIN};
+use super::leaving::{Leave, Quit, heed};
 use super::membership::{Membership, Part, Phase};
 use super::new_settings;
 use super::role::Role;
-use super::roots;
+use super::roots::Roots;
 use super::sending::{self, Room};
 use super::serving;
 use super::shipper::Shipper;
 use super::warcs::Warcs;
-use crate::budget::StoppedBy;
 use crate::crawl::{Crawl, Plan, Prepared, REGISTRY_DIR};
 use crate::directory::replace;
 use crate::division::open_vector;
@@ -90,22 +91,17 @@ pub enum NodeEvent {
     Fenced(String),
     /// A person has changed the fleet's settings; it goes on with these.
     NewSettings,
+    /// A person has asked it to end.
+    Leaves(Leave),
 }
 
-/// How a node is asked to end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Quit {
-    #[default]
-    No,
-    /// Finish what is under way, ship it, and let others have the partitions.
-    Drain,
-    /// The same, but give up what is under way.
-    Now,
-}
-
-/// How a node is asked to end, and what hears it: for `run_node`.
-pub fn quitting() -> (watch::Sender<Quit>, watch::Receiver<Quit>) {
-    watch::channel(Quit::No)
+/// What the node granted before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Grants {
+    /// The process before was killed, perhaps.
+    MayBeOut,
+    /// Its last life ended in order, once all had come back or expired.
+    AllBack,
 }
 
 /// Runs a node until its crawl has ended, or it was asked to. `tell` hears what becomes of it.
@@ -137,13 +133,26 @@ async fn live(
         // What it had not brought has never happened: there is nothing to go on with.
         identity = Identity::begin(&plan.dir, &plan.node, fleet.definition())?;
     }
+    let mut grants = Grants::MayBeOut;
     loop {
-        match life(plan, &fleet, &mut identity, quit.clone(), &mut tell).await {
+        match life(
+            plan,
+            &fleet,
+            (&mut identity, grants),
+            quit.clone(),
+            &mut tell,
+        )
+        .await
+        {
             Err(CrawlError::Fenced(why)) if *quit.borrow() == Quit::No => {
                 tell(NodeEvent::Fenced(why));
+                grants = Grants::MayBeOut;
                 identity = Identity::begin(&plan.dir, &plan.node, fleet.definition())?;
             }
-            Ok(None) => tell(NodeEvent::NewSettings),
+            Ok(None) => {
+                grants = Grants::AllBack;
+                tell(NodeEvent::NewSettings);
+            }
             Ok(Some(report)) => return Ok(report),
             Err(error) => return Err(error),
         }
@@ -158,7 +167,7 @@ fn input(error: FleetError) -> CrawlError {
 async fn life(
     plan: &NodePlan,
     fleet: &Fleet,
-    identity: &mut Identity,
+    (identity, grants): (&mut Identity, Grants),
     quit: watch::Receiver<Quit>,
     tell: &mut impl FnMut(NodeEvent),
 ) -> Result<Option<Report>, CrawlError> {
@@ -180,7 +189,9 @@ async fn life(
     let (version, settings) = fleet.settings().await.map_err(unavailable)?;
     let settings = node_settings(plan, (definition, &settings), identity)?;
     node.leave_addresses_alone(settings.politeness.ip_delay_ms);
-    let desk = plan.role.decides().then(|| Arc::new(desk_of(&settings)));
+    let desk = plan.role.decides();
+    let desk = desk.then(|| desk_of(&settings, definition));
+    let desk = desk.transpose()?.map(Arc::new);
     let booth = (!plan.role.decides()).then(|| Arc::new(Booth::default()));
     let (membership, ends) = Membership::new(node.lease(), plan.role, desk.clone(), booth.clone());
     let part = Part {
@@ -196,6 +207,7 @@ async fn life(
         in_fleet.ok_or_else(|| CrawlError::Internal("a node without a fleet".to_owned()))?;
     let held = prepared.books.held();
     let mut known = Vec::new();
+    let has_clients = fleet.has_clients().await.map_err(unavailable)?;
     for &partition in &held {
         membership.add(partition);
         let (shipped, cursor) = log.ledger().last_of(partition);
@@ -206,14 +218,21 @@ async fn life(
         let epoch = own.map_or(shipped, |own| own.epoch);
         let stored = own_checkpoint(fleet, own).await;
         known.push((partition, epoch, cursor, stored));
-        if let Some(desk) = &desk {
+        if let Some(desk) = &desk
+            && grants == Grants::MayBeOut
+        {
             // The process before may have granted.
-            desk.hold(partition);
+            desk.hold(partition, has_clients);
         }
     }
     if fleet.has_ended().await.map_err(unavailable)? {
         // What is here is shipped, and nothing more is asked of the Web.
         membership.set_stopped(true);
+    }
+    // Before anything is judged here.
+    let mut roots = Roots::listen(&node).await;
+    for root in roots.look(fleet.blobs()).await {
+        prepared.books.widen(&root);
     }
     let crawl = prepared.begin()?;
     let client = booth.map(|booth| {
@@ -264,6 +283,7 @@ async fn life(
     if let Some(desk) = desk {
         let (asked, handed_in) = node.serve_clients();
         tasks.spawn(serving::serve(Arc::clone(&agent), desk, asked, handed_in));
+        tasks.spawn(guests::serve(Arc::clone(&agent), node.serve_guests()));
     }
     let shipping = match client {
         Some((side, ready)) => {
@@ -296,10 +316,12 @@ async fn life(
     let adopter = Arc::new(in_fleet.adopter);
     tasks.spawn(Arc::clone(&agent).report());
     tasks.spawn(addresses::ask(Arc::clone(&agent), ends.wanted));
-    tasks.spawn(roots::exchange(Arc::clone(&agent), ends.roots));
+    tasks.spawn(guests::ask(Arc::clone(&agent), ends.wishes));
+    tasks.spawn(roots.exchange(Arc::clone(&agent), ends.roots));
     tasks.spawn(obey(Arc::clone(&agent), adopter, orders));
     tasks.spawn(checkpoints::keep(Arc::clone(&agent)));
-    tasks.spawn(heed(Arc::clone(&agent), quit.clone()));
+    let (leaves, mut events) = mpsc::unbounded_channel();
+    tasks.spawn(heed(Arc::clone(&agent), quit.clone(), leaves));
     tasks.spawn(look_after(Arc::clone(&agent), room));
     let changed = Arc::new(AtomicBool::new(false));
     tasks.spawn(new_settings::watch(
@@ -307,7 +329,16 @@ async fn life(
         version,
         Arc::clone(&changed),
     ));
-    let report = blocking(move || crawl.join()).await;
+    let mut crawling = std::pin::pin!(blocking(move || crawl.join()));
+    let report = loop {
+        tokio::select! {
+            report = &mut crawling => break report,
+            Some(event) = events.recv() => tell(event),
+        }
+    };
+    while let Ok(event) = events.try_recv() {
+        tell(event);
+    }
     let warcs = shipping.await.ok().flatten();
     tasks.shutdown().await;
     agent.stop_listening();
@@ -503,15 +534,23 @@ fn connections_of(plan: &NodePlan, settings: &Settings) -> (u32, u32) {
     (first as u32, most as u32)
 }
 
-/// Where crawl-clients ask: a DSet may be for one of them alone.
-fn desk_of(settings: &Settings) -> Desk {
+/// Where crawl-clients ask: a DSet may be for one of them alone. Whoever granted before may have done so by the settings that
+/// the fleet began with.
+fn desk_of(settings: &Settings, definition: &Definition) -> Result<Desk, CrawlError> {
+    let first = Settings::with_overrides(&definition.settings)
+        .map_err(|e| CrawlError::Input(e.in_file("the fleet's settings")))?;
     let reserved = settings.dset.iter().map(|set| set.client.clone());
-    let grant_ms = match settings.fleet.grant_ms {
-        // The last request of a grant begins that long before it ends.
-        0 => settings.http.request_timeout_ms + GRANT_MS,
-        grant_ms => settings.http.request_timeout_ms + grant_ms,
+    let hold_ms = grant_ms(settings).max(grant_ms(&first));
+    Ok(Desk::new(reserved.collect(), grant_ms(settings), hold_ms))
+}
+
+/// How long a grant lives: the last request begins as long before its end as it may take.
+fn grant_ms(settings: &Settings) -> u64 {
+    let begins_ms = match settings.fleet.grant_ms {
+        0 => GRANT_MS,
+        grant_ms => grant_ms,
     };
-    Desk::new(reserved.collect(), grant_ms)
+    settings.http.request_timeout_ms + begins_ms
 }
 
 /// The checkpoint of a partition that this life of the node told of last, and its key: if it is the newest one, and nobody
@@ -529,24 +568,6 @@ async fn own_checkpoint(
 async fn obey(agent: Arc<Agent>, adopter: Arc<Adopter>, orders: mpsc::Receiver<Order>) {
     if let Err(error) = Arc::clone(&agent).obey(adopter, orders).await {
         agent.end(error);
-    }
-}
-
-/// Ends the crawl when a person asks for it.
-async fn heed(agent: Arc<Agent>, mut quit: watch::Receiver<Quit>) {
-    while let Ok(asked) = quit
-        .wait_for(|quit| *quit != Quit::No)
-        .await
-        .map(|quit| *quit)
-    {
-        if asked == Quit::Now {
-            agent.shared.budget.stop_now(StoppedBy::Signal);
-            return;
-        }
-        agent.shared.budget.stop(StoppedBy::Signal);
-        if quit.wait_for(|quit| *quit == Quit::Now).await.is_err() {
-            return;
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 use portolan_fleet::{Forward, PublishError};
 use portolan_model::PartitionId;
-use portolan_registry::{Behind, Chunk, Exporter, Forwarded};
+use portolan_registry::{Behind, Chunk, Exporter, Outbound};
 use tokio::sync::watch;
 
 use super::agent::{Agent, Matter};
@@ -74,24 +74,21 @@ impl Room {
 }
 
 /// Sends forwards to their destinations, and waits until all of them are acknowledged.
-pub(super) async fn publish(agent: &Agent, forwards: Vec<Forwarded>) -> Result<(), CrawlError> {
+pub(super) async fn publish(agent: &Agent, outbound: Vec<Outbound>) -> Result<(), CrawlError> {
     let mut by_destination: BTreeMap<PartitionId, Vec<Forward>> = BTreeMap::new();
-    agent.note_sent(forwards.len());
-    let url_bytes = forwards.iter().map(|f| f.links.urls().len() as u64).sum();
+    agent.note_sent(outbound.len());
+    let url_bytes = outbound.iter().map(|it| it.url_bytes as u64).sum();
     agent.link_url_bytes.fetch_add(url_bytes, Ordering::Relaxed);
-    for forwarded in forwards {
-        let mut body = Vec::with_capacity(forwarded.links.bytes() + 32);
-        forwarded.encode_links(&mut body);
-        let origin = forwarded.origin;
-        by_destination
-            .entry(forwarded.to)
-            .or_default()
-            .push(Forward {
-                source: origin.source,
-                number: origin.number,
-                predecessor: origin.predecessor,
-                body: body.into(),
-            });
+    for Outbound {
+        to, origin, pages, ..
+    } in outbound
+    {
+        by_destination.entry(to).or_default().push(Forward {
+            source: origin.source,
+            number: origin.number,
+            predecessor: origin.predecessor,
+            body: pages.into(),
+        });
     }
     let sent = by_destination.into_iter().map(async |(to, forwards)| {
         loop {

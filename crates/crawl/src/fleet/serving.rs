@@ -35,7 +35,7 @@ pub(super) async fn serve(
 }
 
 async fn answer(agent: Arc<Agent>, desk: Arc<Desk>, asked: Asked) {
-    let work = if agent.membership.may_ask() && !agent.shared.budget.is_stopping() {
+    let (work, grants) = if agent.membership.may_ask() && !agent.shared.budget.is_stopping() {
         let looks = agent.membership.looks();
         let its = looks
             .iter()
@@ -45,12 +45,19 @@ async fn answer(agent: Arc<Agent>, desk: Arc<Desk>, asked: Asked) {
     } else {
         // Without a lease nothing is granted.
         tokio::time::sleep(STILL).await;
-        Work::default()
+        (Work::default(), Vec::new())
     };
-    let bytes = asked.answer(&work).await;
-    desk.counts
-        .grant_bytes
-        .fetch_add(bytes as u64, Ordering::Relaxed);
+    let client = asked.want.client.clone();
+    match asked.answer(&work).await {
+        Ok(bytes) => {
+            let counter = &desk.counts.grant_bytes;
+            counter.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+        Err(why) => {
+            tracing::error!(client, grants = grants.len(), why, "grants did not leave");
+            desk.take_again(&grants);
+        }
+    }
 }
 
 async fn take(desk: Arc<Desk>, handed_in: HandedIn) {

@@ -61,6 +61,7 @@ impl Shipper {
 
     async fn ship(&mut self, chunk: Chunk) -> Result<(), CrawlError> {
         let agent = Arc::clone(&self.agent);
+        agent.membership.roots_are_told().await;
         let last_frame = chunk.frames.1;
         if last_frame > self.shipped {
             let record = self.put(&chunk).await?;

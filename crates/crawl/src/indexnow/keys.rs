@@ -43,10 +43,13 @@ pub(super) enum Verdict {
     Busy,
 }
 
+/// Was the key in its file? If not, the reason in a sentence.
+type Found = Result<(), String>;
+
 pub(super) struct Keys {
     dir: PathBuf,
     shared: Shared,
-    known: RefCell<HashMap<Key, (Instant, Result<(), String>)>>,
+    known: RefCell<HashMap<Key, (Instant, Found)>>,
     /// When hosts were asked last, ...
     asked: RefCell<HashMap<String, Instant>>,
     /// ... and where it is not answered yet.
@@ -125,7 +128,7 @@ impl Keys {
         looked.map_err(|e| CrawlError::Internal(format!("the registry was not read: {e}")))?
     }
 
-    async fn look_for(&self, key: &Key) -> Result<(), String> {
+    async fn look_for(&self, key: &Key) -> Found {
         let mut few = FewBytes(0);
         let asked = ask_once(&self.shared, &key.at, &mut few);
         let answer = tokio::time::timeout(LOOK_LIMIT, asked).await;
@@ -181,14 +184,14 @@ impl BodySink for FewBytes {
     }
 }
 
-fn lifetime(found: &Result<(), String>) -> Duration {
+fn lifetime(found: &Found) -> Duration {
     match found {
         Ok(()) => RIGHT_FOR,
         Err(_) => WRONG_FOR,
     }
 }
 
-fn verdict(found: Result<(), String>) -> Verdict {
+fn verdict(found: Found) -> Verdict {
     match found {
         Ok(()) => Verdict::Right,
         Err(why) => Verdict::Wrong(why),

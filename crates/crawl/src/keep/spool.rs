@@ -213,8 +213,10 @@ mod tests {
         }
         assert!(ours.look().is_empty());
         // Not at once, and not before its page was fetched.
-        ours.forget(Duration::from_secs(60), |_| false);
-        ours.forget(Duration::ZERO, |doc| doc != DocId(0));
+        let waits = |doc: DocId| doc != DocId(0);
+        ours.forget(Duration::from_secs(60), waits);
+        assert!(signals.join("1.urls").exists());
+        ours.forget(Duration::ZERO, waits);
         assert!(!signals.join("1.urls").exists() && signals.join("2.urls").exists());
         // By whom the schedule is made anew, what it did not come to is heard again.
         ours.hear_again();

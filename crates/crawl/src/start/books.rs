@@ -78,6 +78,11 @@ impl Books {
     pub(crate) fn held(&self) -> Vec<PartitionId> {
         self.partitions.iter().map(Partition::id).collect()
     }
+
+    /// The crawl may go where this lives, too: other nodes found it.
+    pub(crate) fn widen(&mut self, root: &CanonicalUrl) {
+        self.checked.scope.add_root(root);
+    }
 }
 
 impl Checked {

@@ -16,7 +16,7 @@ use crate::admission::Admission;
 use crate::assembly;
 use crate::away;
 use crate::budget::Budget;
-use crate::commit::{self, Archivist, FINISHED_QUEUE, Finished, Recorder};
+use crate::commit::{self, Archivist, FINISHED_QUEUE, Finished, Hearing, Recorder};
 use crate::crawl::Crawl;
 use crate::early::EARLY_PLACES;
 use crate::error::CrawlError;
@@ -226,6 +226,7 @@ impl Books {
             inbox,
             told: part.and_then(|part| part.membership.take_told()),
             granted: Vec::new(),
+            hearing: Hearing::default(),
             has_obeyed: false,
             left_some: false,
         };

@@ -13,10 +13,12 @@ use tokio::sync::oneshot;
 
 use super::Worker;
 use super::held::Partitions;
+use super::turns::later;
 use crate::client::Recall;
 use crate::commit::Finished;
 use crate::error::CrawlError;
-use crate::fleet::{Desk, Incoming, MARGIN_MS, Ticket, as_of_here};
+use crate::fleet::{Came, Desk, Incoming, MARGIN_MS, Ticket, as_of_here};
+use crate::gate::Door;
 use crate::metrics::Stage;
 use crate::pools::Seat;
 use crate::turn;
@@ -78,6 +80,12 @@ impl Worker {
             return self.with(id, |p| p.end_turn(turn.host, turn.pulse));
         };
         let desk = Arc::clone(desk);
+        // Nobody comes as a guest while a client asks the host.
+        let door = Door::Host(turn.host);
+        if let Err(at_ms) = self.shared.gate.enter(door, self.shared.now_ms()) {
+            desk.put_back(ticket);
+            return self.with(id, |p| p.end_turn(turn.host, later(turn.pulse, at_ms)));
+        }
         let was_failing = turn.pulse.is_failing();
         let terms = Terms {
             expires_ms: self.shared.now_ms() + desk.grant_ms,
@@ -85,7 +93,8 @@ impl Worker {
             with_links: true,
             ..self.terms(&turn)
         };
-        let grant = self.with(id, |p| p.grant(turn, &terms))?;
+        let mut grant = self.with(id, |p| p.grant(turn, &terms))?;
+        leave_out_other_origins(&mut grant);
         self.note_turn(id, was_failing);
         let coming = match grant.urls.is_empty() {
             true => {
@@ -99,8 +108,11 @@ impl Worker {
             let back = match coming {
                 Some(coming) => worker.await_return(&desk, &grant, coming).await,
                 // Nobody has it.
-                None => all_unused(&grant, grant.turn.pulse),
+                None => grant.unused(grant.turn.pulse),
             };
+            let shared = &worker.shared;
+            let (until_ms, now_ms) = (back.pulse.not_before_ms, shared.now_ms());
+            shared.gate.leave(door, until_ms, now_ms);
             worker.end_turn(&back, was_failing);
             worker.begin_next();
         });
@@ -111,27 +123,30 @@ impl Worker {
         &self,
         desk: &Desk,
         grant: &Grant,
-        mut coming: oneshot::Receiver<Incoming>,
+        mut coming: oneshot::Receiver<Came>,
     ) -> Return {
         let patience = Duration::from_millis(desk.grant_ms + MARGIN_MS);
-        let incoming = match tokio::time::timeout(patience, &mut coming).await {
-            Ok(incoming) => incoming.ok(),
+        let came = match tokio::time::timeout(patience, &mut coming).await {
+            Ok(came) => came.ok(),
             Err(_) if desk.expire(grant.id) => None,
             // It came in the very moment.
             Err(_) => coming.await.ok(),
         };
-        let Some(Incoming {
+        let Incoming {
             mut back,
             sent_ms,
             taken,
-        }) = incoming
-        else {
-            tracing::info!(
-                host = grant.turn.name,
-                urls = grant.urls.len(),
-                "a grant has expired"
-            );
-            return all_unused(grant, self.after_expiry(grant));
+        } = match came {
+            Some(Came::Back(incoming)) => incoming,
+            Some(Came::NotGiven) => return grant.unused(grant.turn.pulse),
+            None => {
+                tracing::info!(
+                    host = grant.turn.name,
+                    urls = grant.urls.len(),
+                    "a grant has expired"
+                );
+                return grant.unused(self.after_expiry(grant));
+            }
         };
         let shared = &self.shared;
         as_of_here(&mut back, sent_ms, shared.now_ms(), shared.run_ms);
@@ -207,13 +222,13 @@ impl Worker {
     }
 }
 
-/// What a grant is when nobody has asked for anything of it.
-fn all_unused(grant: &Grant, pulse: Pulse) -> Return {
-    Return {
-        id: grant.id,
-        host: grant.turn.host,
-        pulse,
-        unused: grant.urls.iter().map(|url| url.due.doc).collect(),
-        entries: Vec::new(),
-    }
+/// A robots.txt may be large, and that of an origin that is not asked is of no use.
+fn leave_out_other_origins(grant: &mut Grant) {
+    let urls = &grant.urls;
+    let is_of = |url: &str, origin: &str| {
+        let path = url.strip_prefix(origin);
+        path.is_some_and(|path| path.starts_with('/'))
+    };
+    let robots = &mut grant.turn.robots;
+    robots.retain(|robots| urls.iter().any(|url| is_of(&url.due.url, &robots.origin)));
 }

@@ -222,7 +222,7 @@ impl Worker {
             while links < LINKS_TOGETHER && together.len() < ENTRIES_TOGETHER {
                 match next.take().map_or_else(|| inbox.try_recv(), Ok) {
                     Ok(Parcel::Delivery(delivery)) => {
-                        links += delivery.entry.links().len();
+                        links += delivery.entry.links_len();
                         together.push(delivery);
                     }
                     Ok(Parcel::Last(id)) => self.note_last(id),

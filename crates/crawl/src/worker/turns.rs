@@ -24,7 +24,7 @@ const NEXT_PARTITIONS: usize = 4;
 const LOOKING_UP_MS: u64 = 2;
 
 /// The same pulse, but not before a time.
-fn later(pulse: Pulse, at_ms: u64) -> Pulse {
+pub(super) fn later(pulse: Pulse, at_ms: u64) -> Pulse {
     Pulse {
         not_before_ms: pulse.not_before_ms.max(at_ms),
         ..pulse
@@ -170,13 +170,13 @@ impl Worker {
         asked || (self.fetches && self.client.pools.has_room())
     }
 
-    /// Is somebody there who could ask a host of the partition?
+    /// Is somebody there who could ask a host of the partition, and may?
     fn has_room_for(&self, id: PartitionId) -> bool {
-        let asked = self
-            .desk
-            .as_ref()
-            .is_some_and(|(desk, _)| desk.is_wanted(id));
-        asked || (self.fetches && self.client.pools.has_room())
+        let has_room = self.fetches && self.client.pools.has_room();
+        match &self.desk {
+            Some((desk, _)) => desk.is_wanted(id) || (has_room && desk.lets_ask(id)),
+            None => has_room,
+        }
     }
 
     /// All partitions, beginning with another one each time.
@@ -197,7 +197,7 @@ impl Worker {
     }
 
     /// Is it to have no turns any longer?
-    fn is_leaving(&self, id: PartitionId) -> bool {
+    pub(super) fn is_leaving(&self, id: PartitionId) -> bool {
         let partitions = self.partitions.borrow();
         let held = partitions.held.get(&id);
         held.is_none_or(|held| held.leaving.is_some())
@@ -270,6 +270,10 @@ impl Worker {
         if let Err(error) = self.with(id, |partition| partition.take_back(back)) {
             self.shared.fail(error.into());
         }
+        self.note_turn_over(id);
+    }
+
+    pub(super) fn note_turn_over(&self, id: PartitionId) {
         self.turns.set(self.turns.get().saturating_sub(1));
         self.count_turn(id, |turns| turns.saturating_sub(1));
         self.wake.notify_one();

@@ -8,6 +8,7 @@ use object_store::path::Path;
 use object_store::prefix::PrefixStore;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
 use rustls::RootCertStore;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,9 +58,11 @@ fn s3(
         max_retries: 0,
         ..RetryConfig::default()
     };
+    let endpoint = endpoint(variables);
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(bucket)
         .with_retry(once)
+        .with_unsigned_payload(endpoint.is_none_or(|url| is_private_way(&url)))
         .with_http_connector(Connector);
     for (name, value) in variables {
         // Variables of other programs are none of the store's.
@@ -79,6 +82,32 @@ fn s3(
         "" => Arc::new(store),
         _ => Arc::new(PrefixStore::new(store, prefix)),
     })
+}
+
+/// Where the store is, if that is said. The one for S3 alone comes first.
+fn endpoint(variables: &[(String, String)]) -> Option<String> {
+    let named = |wanted: &str| {
+        let mut all = variables.iter();
+        let found = all.find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        found.map(|(_, value)| value.clone())
+    };
+    let names = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
+    names.into_iter().find_map(named)
+}
+
+/// Can nobody change a body on its way there? Then signatures need not cover bodies: a digest of all that is shipped would be
+/// one of the larger costs of a page.
+fn is_private_way(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else {
+        return true;
+    };
+    let host = rest.split('/').next().unwrap_or(rest);
+    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
 }
 
 /// Makes HTTP clients that use the same cryptography as the rest of the program, and the machine's own authorities.
@@ -107,5 +136,29 @@ impl HttpConnector for Connector {
             .build()
             .map_err(|error| generic(error.into()))?;
         Ok(HttpClient::new(client))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_signed_where_others_could_change_them() {
+        for safe in [
+            "https://s3.example.org",
+            "http://127.0.0.1:9000",
+            "http://localhost:9000/",
+            "http://[::1]:9000",
+        ] {
+            assert!(is_private_way(safe), "{safe}");
+        }
+        for open in [
+            "http://10.0.0.7:9000",
+            "http://store.lan",
+            "http://127.0.0.1.lan:80",
+        ] {
+            assert!(!is_private_way(open), "{open}");
+        }
     }
 }

@@ -62,6 +62,12 @@ impl Fleet {
         })
     }
 
+    /// Has one of the nodes a lease that carries nothing, as crawl-clients do? One whose lease has ended asks nothing any more.
+    pub async fn has_clients(&self) -> Result<bool, FleetError> {
+        let records = patiently(|| self.lease_records()).await?;
+        Ok(records.values().any(|record| record.weight <= 0.0))
+    }
+
     async fn view(
         &self,
         node: &str,
@@ -100,7 +106,8 @@ impl Fleet {
         })
     }
 
-    async fn lease_records(&self) -> Result<BTreeMap<String, LeaseRecord>, FleetError> {
+    /// The leases that are held now, by the names of their nodes.
+    pub(crate) async fn lease_records(&self) -> Result<BTreeMap<String, LeaseRecord>, FleetError> {
         let unavailable =
             |error: &dyn std::fmt::Display| FleetError::Unavailable(error.to_string());
         let bucket = Kv::stream_name(&self.bus().names.leases());

@@ -4,6 +4,8 @@
 use super::Forward;
 use bytes::Bytes;
 use portolan_model::PartitionId;
+use std::cell::RefCell;
+use zstd::bulk::{Compressor, Decompressor};
 
 const VERSION: u8 = 1;
 
@@ -20,6 +22,43 @@ const HEAD_BYTES: usize = 2 + 8 + 8 + 4;
 
 /// Refuses what grows beyond this when unpacked: far more than any message is made of.
 const MOST_UNPACKED: usize = 512 << 20;
+
+thread_local! {
+    /// To begin one takes longer than to pack a message of usual size.
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// Does something with what this thread has kept for it, or begins it.
+fn kept<K, T>(
+    kept: &RefCell<Option<K>>,
+    begin: impl FnOnce() -> std::io::Result<K>,
+    with: impl FnOnce(&mut K) -> std::io::Result<T>,
+) -> std::io::Result<T> {
+    let mut kept = kept.borrow_mut();
+    let mut kit = match kept.take() {
+        Some(kit) => kit,
+        None => begin()?,
+    };
+    // After an error it is begun anew.
+    let done = with(&mut kit)?;
+    *kept = Some(kit);
+    Ok(done)
+}
+
+fn compress(raw: &[u8]) -> std::io::Result<Vec<u8>> {
+    COMPRESSOR.with(|compressor| {
+        let begin = || Compressor::new(LEVEL);
+        kept(compressor, begin, |compressor| compressor.compress(raw))
+    })
+}
+
+fn decompress(packed: &[u8], length: usize) -> std::io::Result<Vec<u8>> {
+    DECOMPRESSOR.with(|decompressor| {
+        let unpack = |kit: &mut Decompressor<'_>| kit.decompress(packed, length);
+        kept(decompressor, Decompressor::new, unpack)
+    })
+}
 
 /// What a message is.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,7 +84,8 @@ pub(crate) struct Packed {
 
 /// Packs forwards from the first on, as many as have `raw_bytes` together, and at least one.
 pub(crate) fn pack(forwards: &[Forward], raw_bytes: usize) -> std::io::Result<Packed> {
-    let mut raw = Vec::new();
+    let all = forwards.iter().map(|it| HEAD_BYTES + it.body.len());
+    let mut raw = Vec::with_capacity(all.sum::<usize>().min(raw_bytes));
     let mut packed = 0;
     for forward in forwards {
         if packed > 0 && raw.len() + HEAD_BYTES + forward.body.len() > raw_bytes {
@@ -60,7 +100,7 @@ pub(crate) fn pack(forwards: &[Forward], raw_bytes: usize) -> std::io::Result<Pa
     }
     let mut bytes = vec![VERSION];
     bytes.extend_from_slice(&(raw.len() as u32).to_le_bytes());
-    bytes.extend(zstd::bulk::compress(&raw, LEVEL)?);
+    bytes.extend(compress(&raw)?);
     Ok(Packed {
         bytes,
         forwards: packed,
@@ -111,7 +151,7 @@ fn unpack_forwards(bytes: &[u8]) -> Option<Vec<Forward>> {
     if version != VERSION || length > MOST_UNPACKED {
         return None;
     }
-    let raw = Bytes::from(zstd::bulk::decompress(rest, length).ok()?);
+    let raw = Bytes::from(decompress(rest, length).ok()?);
     if raw.len() != length {
         return None;
     }

@@ -2,9 +2,11 @@
 //! a time-out cannot come after what follows it.
 
 use super::Inner;
+use crate::boottime_ms;
 use crate::error::PublishError;
-use crate::links::{Forward, pack, pack_key};
+use crate::links::{Forward, Packed, object_key, pack, pack_key};
 use crate::nats::{PATIENCE, PAUSE};
+use crate::protocol::named_within_ms;
 use crate::ship::full_text;
 use async_nats::jetstream::message::PublishMessage;
 use bytes::Bytes;
@@ -41,9 +43,22 @@ impl Inner {
             .saturating_sub(HEADERS);
         let mut rest = forwards;
         while !rest.is_empty() {
-            let (payload, packed) = self.message(destination, rest, most).await?;
+            let begun_ms = boottime_ms();
+            let Packed {
+                bytes: payload,
+                forwards: packed,
+            } = Self::message(rest, most)?;
+            let (payload, is_object) = match payload.len() <= most {
+                true => (payload.into(), false),
+                false => (self.put(destination, payload).await?, true),
+            };
             let bytes = payload.len() as u64;
             self.send(destination, payload).await?;
+            let within_ms = named_within_ms(self.fleet.definition().lease_ms);
+            if is_object && boottime_ms() > begun_ms + within_ms {
+                // It may have been thrown away before it was named.
+                continue;
+            }
             self.link_messages.fetch_add(1, Ordering::Relaxed);
             self.link_bytes.fetch_add(bytes, Ordering::Relaxed);
             rest = &rest[packed..];
@@ -51,30 +66,25 @@ impl Inner {
         Ok(())
     }
 
-    /// The next message, and how many forwards are in it.
-    async fn message(
-        &self,
-        destination: PartitionId,
-        forwards: &[Forward],
-        most: usize,
-    ) -> Result<(Bytes, usize), PublishError> {
+    /// The next message. It is longer than `most` only where one page's links are.
+    fn message(forwards: &[Forward], most: usize) -> Result<Packed, PublishError> {
         let mut raw_bytes = RAW_BYTES;
         loop {
             let packed = pack(forwards, raw_bytes);
             let packed = packed.map_err(|error| PublishError::Unavailable(error.to_string()))?;
-            if packed.bytes.len() <= most {
-                return Ok((packed.bytes.into(), packed.forwards));
+            if packed.bytes.len() <= most || packed.forwards == 1 {
+                return Ok(packed);
             }
-            if packed.forwards > 1 {
-                raw_bytes /= 2;
-                continue;
-            }
-            // One page's links are more than a message: they go through the store.
-            let hash = xxhash_rust::xxh3::xxh3_128(&packed.bytes);
-            let key = format!("links/p{:05}/{hash:032x}", destination.0);
-            self.fleet.blobs().put(&key, packed.bytes.into()).await;
-            return Ok((pack_key(&key).into(), 1));
+            raw_bytes /= 2;
         }
+    }
+
+    /// Links that are more than a message go through the store. Gives the message that names them.
+    async fn put(&self, destination: PartitionId, links: Vec<u8>) -> Result<Bytes, PublishError> {
+        let key = object_key(destination);
+        let key = key.map_err(|error| PublishError::Unavailable(error.to_string()))?;
+        self.fleet.blobs().put(&key, links.into()).await;
+        Ok(pack_key(&key).into())
     }
 
     async fn send(&self, destination: PartitionId, payload: Bytes) -> Result<(), PublishError> {

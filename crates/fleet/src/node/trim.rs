@@ -1,19 +1,23 @@
 //! Throws away what no partition needs: the beginning of the ship log, once a summary of it is in the store; chunks of
-//! journals; pieces of checkpoints; and what was put into the store by nodes that were lost before they could tell of
+//! journals; pieces of checkpoints; links that are more than a message; and what was put into the store by nodes that were lost before they could tell of
 //! it. WARC files stay.
 //!
 //! The coordinator's node does it. Two at once do no harm, nor does one that is late: see `Ledger`.
 
 use super::Inner;
+use crate::blobs::Blobs;
+use crate::boottime_ms;
 use crate::budget;
 use crate::checkpoint::{CHECKPOINTS, JOURNALS, StoredCheckpoint};
 use crate::error::FleetError;
 use crate::fleet::{Fleet, ShipLog};
+use crate::links::{LINKS, destination_of};
 use crate::log_reader::{SUMMARIES, SummaryPlace, pack};
 use crate::nats::{PATIENCE, patiently};
-use crate::protocol::Ledger;
+use crate::protocol::{Ledger, LinkObjects};
 use crate::records::{ShipRecord, Shipped};
 use crate::told::Copier;
+use portolan_model::PartitionId;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +41,7 @@ struct Trimmer {
     named: HashMap<String, Vec<String>>,
     /// Something was said since the last sweep that makes garbage.
     is_stale: bool,
+    links: LinkObjects,
 }
 
 impl Inner {
@@ -65,6 +70,18 @@ impl Inner {
     }
 }
 
+async fn delete(blobs: &Blobs, spent: Vec<String>) {
+    if !spent.is_empty() {
+        tracing::info!(
+            objects = spent.len(),
+            "what nobody needs goes from the store"
+        );
+    }
+    for key in spent {
+        blobs.delete(&key).await;
+    }
+}
+
 impl Trimmer {
     async fn begin(fleet: &Fleet) -> Result<Self, FleetError> {
         let (revision, place, summary) = fleet.summary().await?;
@@ -78,6 +95,7 @@ impl Trimmer {
             tail: VecDeque::new(),
             named: HashMap::new(),
             is_stale: true,
+            links: LinkObjects::new(fleet.definition().lease_ms),
         })
     }
 
@@ -103,6 +121,9 @@ impl Trimmer {
                 trimmer.sweep().await?;
                 trimmer.is_stale = false;
             }
+        }
+        if sweeps {
+            trimmer.sweep_links().await?;
         }
         Ok(())
     }
@@ -203,15 +224,31 @@ impl Trimmer {
                 spent.push(object.key);
             }
         }
-        if !spent.is_empty() {
-            tracing::info!(
-                objects = spent.len(),
-                "what nobody needs goes from the store"
-            );
+        delete(&blobs, spent).await;
+        Ok(())
+    }
+
+    /// Deletes links in the store that have been heard.
+    async fn sweep_links(&mut self) -> Result<(), FleetError> {
+        let blobs = self.fleet.blobs().clone();
+        let listed = blobs.list(LINKS).await.into_iter();
+        // Nothing is known here of what other groups have heard.
+        let is_here = |destination: &PartitionId| {
+            let group = self.fleet.group();
+            group.is_none_or(|group| group.is_mine(*destination))
+        };
+        let objects = listed.filter_map(|object| {
+            let destination = destination_of(&object.key).filter(is_here)?;
+            Some((object.key, destination))
+        });
+        self.links.list(objects, boottime_ms());
+        let now_ms = boottime_ms();
+        for partition in self.links.wanted(now_ms) {
+            let last = self.fleet.last_of_links(partition).await?;
+            self.links.note_last(partition, last, now_ms);
         }
-        for key in spent {
-            blobs.delete(&key).await;
-        }
+        let spent = self.links.spent(|partition| self.now.last_of(partition).1);
+        delete(&blobs, spent).await;
         Ok(())
     }
 

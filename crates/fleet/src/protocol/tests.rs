@@ -6,6 +6,7 @@ mod coordinating;
 mod groups;
 mod judge;
 mod keeping;
+mod link_objects;
 mod node;
 mod world;
 

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use portolan_crawl::fleet::{NodeEvent, NodePlan, Quit, quitting, run_node};
+use portolan_crawl::fleet::{Leave, NodeEvent, NodePlan, Quit, quitting, run_node};
+use portolan_crawl::report::counted;
 
 use crate::arguments_fleet::NodeArguments;
 use crate::commands::crawl::Heard;
@@ -44,10 +45,7 @@ pub(crate) fn run(arguments: &NodeArguments) -> Result<ExitCode, Failure> {
             heeded = interrupts;
             let wanted = match interrupts {
                 1 => {
-                    tell(
-                        quiet,
-                        "Leaving: finishing what is under way, and shipping it. Once more to stop at once.",
-                    );
+                    tell(quiet, "Leaving. Once more to stop at once.");
                     Quit::Drain
                 }
                 _ => {
@@ -71,6 +69,7 @@ pub(crate) fn run(arguments: &NodeArguments) -> Result<ExitCode, Failure> {
             "The fleet's settings have changed: going on with these.",
         ),
         NodeEvent::Fenced(why) => noteln!("Node {name} joins anew: {why}"),
+        NodeEvent::Leaves(leave) => tell(quiet, &sentence(leave)),
     })?;
     if arguments.json {
         sayln!(
@@ -81,6 +80,35 @@ pub(crate) fn run(arguments: &NodeArguments) -> Result<ExitCode, Failure> {
         say!("{report}");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn sentence(leave: Leave) -> String {
+    let of = |partitions| counted(partitions as u64, "partition");
+    match leave {
+        Leave::HandsOver {
+            partitions,
+            at_most,
+        } => format!(
+            "Other nodes take {} over; this node crawls on meanwhile, for {} s at most.",
+            of(partitions),
+            at_most.as_secs()
+        ),
+        Leave::Left { partitions } => format!("{} left to hand over.", of(partitions)),
+        Leave::HandedOver => "Everything is with other nodes.".to_owned(),
+        Leave::Alone { partitions } => format!(
+            "No other node is there to take {} over: what is under way is finished and shipped.",
+            of(partitions)
+        ),
+        Leave::TookTooLong {
+            partitions: Some(partitions),
+        } => format!(
+            "{} could not be handed over in time; others get them from what is shipped.",
+            of(partitions)
+        ),
+        Leave::TookTooLong { partitions: None } => {
+            "NATS does not say who could have the partitions; what is under way is finished and shipped.".to_owned()
+        }
+    }
 }
 
 fn tell(quiet: bool, sentence: &str) {

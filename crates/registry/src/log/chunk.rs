@@ -2,11 +2,11 @@
 //! partition over folds them.
 
 use crate::error::{RegistryError, Result};
-use crate::log::entry::{SENT, put_batch, read_batch};
+use crate::log::Entry;
+use crate::log::entry::{SENT, read_outbound, read_pages};
 use crate::log::frame::{HEAD_BYTES, Head, Tag, payload_bytes, read_head, read_place};
 use crate::log::reader::{ArchiveEnd, read_archive_end};
 use crate::log::stream::Origin;
-use crate::log::{Entry, Forward};
 use crate::wire::Reader;
 use portolan_model::{LinkBatch, PartitionId};
 use std::collections::BTreeMap;
@@ -38,32 +38,45 @@ struct Place {
     payload: Range<usize>,
 }
 
-/// Links on their way from one partition to another.
+/// Links that leave a partition for another one, as they stand in the journal: who only passes them on need not read them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outbound {
+    pub to: PartitionId,
+    pub origin: Origin,
+    /// See `Forwarded::decode`.
+    pub pages: Vec<u8>,
+    /// Of the links' URLs.
+    pub url_bytes: usize,
+}
+
+impl Outbound {
+    /// As they arrive; `None` if they are not links.
+    pub fn decode(&self) -> Option<Forwarded> {
+        Forwarded::decode(self.to, self.origin, &self.pages)
+    }
+}
+
+/// Links that have come from another partition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Forwarded {
     pub to: PartitionId,
     pub origin: Origin,
-    pub links: LinkBatch,
+    /// Links of one page each.
+    pub pages: Vec<LinkBatch>,
 }
 
 impl Forwarded {
-    /// As bytes, for the way. The destination is not in them.
-    pub fn encode_links(&self, out: &mut Vec<u8>) {
-        put_batch(out, &self.links);
-    }
-
-    /// The reverse of `encode_links`; `None` if the bytes are not a batch of links.
-    pub fn decode_links(to: PartitionId, origin: Origin, bytes: &[u8]) -> Option<Self> {
+    /// What `Outbound` has as bytes; `None` if the bytes are not batches of links.
+    pub fn decode(to: PartitionId, origin: Origin, bytes: &[u8]) -> Option<Self> {
         let reader = &mut Reader::new(bytes);
-        let links = read_batch(reader)?;
-        reader.is_empty().then_some(Self { to, origin, links })
+        let pages = read_pages(reader)?;
+        let is_whole = reader.is_empty() && !pages.is_empty();
+        is_whole.then_some(Self { to, origin, pages })
     }
 
     /// The entry that it makes of its destination.
     pub fn into_entry(self) -> (PartitionId, Entry) {
-        let source = Some(self.origin);
-        let links = self.links;
-        (self.to, Entry::Links { source, links })
+        (self.to, Entry::heard(self.origin, self.pages))
     }
 }
 
@@ -145,28 +158,41 @@ impl Chunk {
     }
 
     /// What its entries send to partitions of other nodes. `of` says whose entries, and after which.
-    pub fn forwards(&self, of: impl Fn(PartitionId) -> Option<u64>) -> Result<Vec<Forwarded>> {
-        let mut forwarded = Vec::new();
+    pub fn forwards(&self, of: impl Fn(PartitionId) -> Option<u64>) -> Result<Vec<Outbound>> {
+        let mut outbound = Vec::new();
         for place in &self.places {
-            let is_sent = self.bytes.get(place.payload.start) == Some(&SENT);
-            if !is_sent || of(place.partition).is_none_or(|seq| place.seq <= seq) {
+            let payload = &self.bytes[place.payload.clone()];
+            if payload.first() != Some(&SENT)
+                || of(place.partition).is_none_or(|seq| place.seq <= seq)
+            {
                 continue;
             }
-            let Entry::Sent { forwards } = self.entry(place)? else {
-                continue;
-            };
-            let leaving = forwards.into_iter().filter(|it| !it.links.is_empty());
-            forwarded.extend(leaving.map(|forward| on_its_way(place, forward)));
+            let sent = read_outbound(payload, |to, predecessor, pages| {
+                outbound.push(Outbound {
+                    to,
+                    origin: Origin {
+                        source: place.partition,
+                        number: place.seq,
+                        predecessor,
+                    },
+                    pages: pages.bytes.to_vec(),
+                    url_bytes: pages.url_bytes,
+                });
+            });
+            sent.ok_or_else(|| self.unreadable(place))?;
         }
-        Ok(forwarded)
+        Ok(outbound)
     }
 
     fn entry(&self, place: &Place) -> Result<Entry> {
-        Entry::decode(&self.bytes[place.payload.clone()]).ok_or_else(|| {
-            let (seq, id) = (place.seq, place.partition.0);
-            let what = format!("entry {seq} of partition {id} cannot be read");
-            self.damaged(place.payload.start, what)
-        })
+        let entry = Entry::decode(&self.bytes[place.payload.clone()]);
+        entry.ok_or_else(|| self.unreadable(place))
+    }
+
+    fn unreadable(&self, place: &Place) -> RegistryError {
+        let (seq, id) = (place.seq, place.partition.0);
+        let what = format!("entry {seq} of partition {id} cannot be read");
+        self.damaged(place.payload.start, what)
     }
 
     fn damaged(&self, offset: usize, what: impl Into<String>) -> RegistryError {
@@ -183,18 +209,6 @@ impl Chunk {
             }
         }
         whole
-    }
-}
-
-fn on_its_way(place: &Place, forward: Forward) -> Forwarded {
-    Forwarded {
-        to: forward.to,
-        origin: Origin {
-            source: place.partition,
-            number: place.seq,
-            predecessor: forward.predecessor,
-        },
-        links: forward.links,
     }
 }
 

@@ -66,6 +66,11 @@ pub enum Entry {
     /// In a fleet: what the entries before it had for other partitions. It is an entry of the source, which has them until
     /// they have arrived. Its own number is theirs in the streams that it names.
     Sent { forwards: Vec<Forward> },
+    /// In a fleet: the links of several pages that came with one forward. Folded like `Links`.
+    Heard {
+        origin: Origin,
+        pages: Vec<LinkBatch>,
+    },
     /// What was known before the crawl was divided otherwise. Such entries are the first of a log.
     Moved(Moved),
 }
@@ -76,8 +81,8 @@ pub struct Forward {
     pub to: PartitionId,
     /// The number of the forward before it in the same stream; 0 for the first.
     pub predecessor: u64,
-    /// Empty where the same commit has made an entry of the destination of them.
-    pub links: LinkBatch,
+    /// Links of one page each. None where the same commit has made an entry of the destination of them.
+    pub pages: Vec<LinkBatch>,
 }
 
 /// A URL that is due again in a new session.
@@ -129,12 +134,40 @@ const SESSION: u8 = 6;
 const REFRESH: u8 = 7;
 pub(super) const SENT: u8 = 8;
 const MOVED: u8 = 9;
+const HEARD: u8 = 10;
 
 /// What an entry without links has.
 static NO_LINKS: std::sync::LazyLock<LinkBatch> = std::sync::LazyLock::new(LinkBatch::default);
 
 impl Entry {
-    /// The links for the entry's own partition.
+    /// The entry that a forward makes of its destination.
+    pub(crate) fn heard(origin: Origin, mut pages: Vec<LinkBatch>) -> Self {
+        match (pages.len(), pages.pop()) {
+            (1, Some(links)) => Entry::Links {
+                source: Some(origin),
+                links,
+            },
+            (_, last) => {
+                pages.extend(last);
+                Entry::Heard { origin, pages }
+            }
+        }
+    }
+
+    /// The links for the entry's own partition, page by page.
+    pub fn pages(&self) -> &[LinkBatch] {
+        match self {
+            Entry::Heard { pages, .. } => pages,
+            other => std::slice::from_ref(other.links()),
+        }
+    }
+
+    /// How many links are for the entry's own partition.
+    pub fn links_len(&self) -> usize {
+        self.pages().iter().map(LinkBatch::len).sum()
+    }
+
+    /// The links for the entry's own partition, where they are of one page at most.
     pub fn links(&self) -> &LinkBatch {
         match self {
             Entry::Links { links, .. }
@@ -145,6 +178,7 @@ impl Entry {
             | Entry::Session { .. }
             | Entry::Refresh { .. }
             | Entry::Sent { .. }
+            | Entry::Heard { .. }
             | Entry::Moved(_) => &NO_LINKS,
         }
     }
@@ -169,6 +203,7 @@ impl Entry {
             | Entry::Session { .. }
             | Entry::Refresh { .. }
             | Entry::Sent { .. }
+            | Entry::Heard { .. }
             | Entry::Moved(_) => Vec::new(),
         }
     }
@@ -205,9 +240,12 @@ impl Entry {
             }
             Entry::Refresh { docs } => 8 + 8 * docs.len(),
             Entry::Sent { forwards } => {
-                let bytes = forwards.iter().map(|forward| 16 + forward.links.bytes());
+                let bytes = forwards
+                    .iter()
+                    .map(|forward| 16 + pages_hint(&forward.pages));
                 16 + bytes.sum::<usize>()
             }
+            Entry::Heard { pages, .. } => 32 + pages_hint(pages),
             Entry::Moved(moved) => moved.size_hint(),
         };
         bytes as u64
@@ -223,10 +261,12 @@ impl Entry {
             | Entry::Session { .. }
             | Entry::Refresh { .. }
             | Entry::Sent { .. }
+            | Entry::Heard { .. }
             | Entry::Moved(_) => &[],
         };
         let forwards = forwards.iter().map(|(_, links)| links.ram_bytes());
-        let docs = self.links().ram_bytes() - self.links().bytes();
+        let pages = self.pages().iter();
+        let docs: usize = pages.map(|links| links.ram_bytes() - links.bytes()).sum();
         self.size_hint() + (docs + forwards.sum::<usize>()) as u64
     }
 
@@ -318,8 +358,13 @@ impl Entry {
                 for forward in forwards {
                     put_varint(out, u64::from(forward.to.0));
                     put_varint(out, forward.predecessor);
-                    put_batch(out, &forward.links);
+                    put_pages(out, &forward.pages);
                 }
+            }
+            Entry::Heard { origin, pages } => {
+                out.push(HEARD);
+                put_origin(out, origin);
+                put_pages(out, pages);
             }
             Entry::Moved(moved) => {
                 out.push(MOVED);
@@ -399,6 +444,10 @@ impl Entry {
             SENT => Entry::Sent {
                 forwards: read_sent(reader)?,
             },
+            HEARD => Entry::Heard {
+                origin: read_origin(reader)?,
+                pages: read_pages(reader)?,
+            },
             MOVED => Entry::Moved(Moved::decode(reader)?),
             _ => return None,
         };
@@ -434,7 +483,7 @@ fn read_origin(reader: &mut Reader<'_>) -> Option<Origin> {
     })
 }
 
-pub(super) fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
+fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
     let has_vote = u8::from(batch.vote() != 0) << 1;
     let is_early = u8::from(batch.is_early()) << 2;
     out.push(u8::from(batch.from().is_some()) | has_vote | is_early);
@@ -448,7 +497,7 @@ pub(super) fn put_batch(out: &mut Vec<u8>, batch: &LinkBatch) {
     put_bytes(out, batch.urls().as_bytes());
 }
 
-pub(super) fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
+fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
     let flags = reader.byte()?;
     if flags > 7 {
         return None;
@@ -466,6 +515,73 @@ pub(super) fn read_batch(reader: &mut Reader<'_>) -> Option<LinkBatch> {
     batch.set_vote(vote);
     batch.set_early(flags & 4 != 0);
     Some(batch)
+}
+
+fn pages_hint(pages: &[LinkBatch]) -> usize {
+    pages.iter().map(|links| 16 + links.bytes()).sum()
+}
+
+fn put_pages(out: &mut Vec<u8>, pages: &[LinkBatch]) {
+    put_varint(out, pages.len() as u64);
+    pages.iter().for_each(|links| put_batch(out, links));
+}
+
+pub(super) fn read_pages(reader: &mut Reader<'_>) -> Option<Vec<LinkBatch>> {
+    let count: usize = reader.narrow()?;
+    // A count that the bytes cannot hold ends in `None`, before it takes memory.
+    (0..count).map(|_| read_batch(reader)).collect()
+}
+
+/// Pages of links that were not read.
+pub(super) struct Unread<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) url_bytes: usize,
+}
+
+/// Passes over what `put_pages` wrote. Its links are not looked at. `None` within: there are no pages.
+fn pass_pages<'a>(reader: &mut Reader<'a>) -> Option<Option<Unread<'a>>> {
+    let whole = reader.rest();
+    let count: usize = reader.narrow()?;
+    let mut url_bytes = 0;
+    for _ in 0..count {
+        url_bytes += pass_batch(reader)?;
+    }
+    let bytes = &whole[..whole.len() - reader.left()];
+    Some((count > 0).then_some(Unread { bytes, url_bytes }))
+}
+
+/// Passes over what `put_batch` wrote; how many bytes its URLs have.
+fn pass_batch(reader: &mut Reader<'_>) -> Option<usize> {
+    let flags = reader.byte()?;
+    if flags > 7 {
+        return None;
+    }
+    if flags & 1 != 0 {
+        reader.u64()?;
+    }
+    if flags & 2 != 0 {
+        reader.varint()?;
+    }
+    reader.bytes()?;
+    Some(reader.bytes()?.len())
+}
+
+/// The links that leave with an entry of the kind `SENT`: destination, predecessor and the links. `None` if the bytes are not
+/// such an entry.
+pub(super) fn read_outbound<'a>(
+    payload: &'a [u8],
+    mut each: impl FnMut(PartitionId, u64, Unread<'a>),
+) -> Option<()> {
+    let reader = &mut Reader::new(payload);
+    let kind = reader.byte()?;
+    let count: usize = reader.narrow()?;
+    for _ in 0..count {
+        let (to, predecessor) = (PartitionId(reader.narrow()?), reader.varint()?);
+        if let Some(pages) = pass_pages(reader)? {
+            each(to, predecessor, pages);
+        }
+    }
+    (kind == SENT && reader.is_empty()).then_some(())
 }
 
 fn put_forwards(out: &mut Vec<u8>, forwards: &[(PartitionId, LinkBatch)]) {
@@ -489,7 +605,7 @@ fn read_sent(reader: &mut Reader<'_>) -> Option<Vec<Forward>> {
         Some(Forward {
             to: PartitionId(reader.narrow()?),
             predecessor: reader.varint()?,
-            links: read_batch(reader)?,
+            pages: read_pages(reader)?,
         })
     };
     (0..count).map(read).collect()

@@ -14,7 +14,7 @@ const HELD_MAX: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Exchange {
     /// By destination.
-    inboxes: BTreeMap<PartitionId, Inbox<LinkBatch>>,
+    inboxes: BTreeMap<PartitionId, Inbox<Vec<LinkBatch>>>,
     /// In a fleet, by source: the last forward to each destination. On a single machine what was sent has arrived, and what
     /// was heard last is what was sent last.
     sent: Option<BTreeMap<PartitionId, Exchanged>>,
@@ -60,12 +60,12 @@ impl Exchange {
     }
 
     /// Makes entries of their destinations of links that entry `number` of `source` has for others. Returns what the
-    /// source has to send, in a fleet.
+    /// source has to send, in a fleet. `forwards` has each destination once.
     pub(crate) fn pass_on(
         &mut self,
         source: PartitionId,
         number: u64,
-        forwards: Vec<(PartitionId, LinkBatch)>,
+        forwards: Vec<(PartitionId, Vec<LinkBatch>)>,
         mut entries: impl FnMut(PartitionId, Entry),
     ) -> Result<Vec<Forward>> {
         let mut sent = match &mut self.sent {
@@ -76,12 +76,12 @@ impl Exchange {
             None => None,
         };
         let mut leaving = Vec::new();
-        for (to, links) in one_per_destination(forwards) {
+        for (to, pages) in forwards {
             let inbox = self.inboxes.get_mut(&to);
             let Some(sent) = &mut sent else {
                 let inbox = inbox.ok_or(RegistryError::NoPartition(to.0))?;
                 let predecessor = inbox.heard().last(source);
-                arrive(inbox, origin(source, number, predecessor), links, |entry| {
+                arrive(inbox, origin(source, number, predecessor), pages, |entry| {
                     entries(to, entry);
                 });
                 continue;
@@ -91,12 +91,12 @@ impl Exchange {
             let mut forward = Forward {
                 to,
                 predecessor,
-                links,
+                pages,
             };
             // One that has come here lately may have some forwards still on their way to it: then this one goes after them.
             if let Some(inbox) = inbox.filter(|inbox| inbox.heard().last(source) == predecessor) {
-                let links = std::mem::take(&mut forward.links);
-                arrive(inbox, origin(source, number, predecessor), links, |entry| {
+                let pages = std::mem::take(&mut forward.pages);
+                arrive(inbox, origin(source, number, predecessor), pages, |entry| {
                     entries(to, entry);
                 });
             }
@@ -111,14 +111,14 @@ impl Exchange {
         &mut self,
         to: PartitionId,
         origin: Origin,
-        links: LinkBatch,
+        pages: Vec<LinkBatch>,
         entries: impl FnMut(Entry),
     ) -> Result<()> {
         // One that was released meanwhile hears it elsewhere.
         let Some(inbox) = self.inboxes.get_mut(&to) else {
             return Ok(());
         };
-        match arrive(inbox, origin, links, entries) {
+        match arrive(inbox, origin, pages, entries) {
             Received::Astray => Err(RegistryError::Stream {
                 partition: to.0,
                 from: origin.source.0,
@@ -157,16 +157,16 @@ fn origin(source: PartitionId, number: u64, predecessor: u64) -> Origin {
 
 /// Hands on what the inbox lets through, in order.
 fn arrive(
-    inbox: &mut Inbox<LinkBatch>,
+    inbox: &mut Inbox<Vec<LinkBatch>>,
     origin: Origin,
-    links: LinkBatch,
+    pages: Vec<LinkBatch>,
     mut entries: impl FnMut(Entry),
 ) -> Received<()> {
-    match inbox.arrive(origin, links) {
-        Received::Ready(links) => {
-            entries(heard(origin, links));
-            while let Some((origin, links)) = inbox.released(origin.source) {
-                entries(heard(origin, links));
+    match inbox.arrive(origin, pages) {
+        Received::Ready(pages) => {
+            entries(Entry::heard(origin, pages));
+            while let Some((origin, pages)) = inbox.released(origin.source) {
+                entries(Entry::heard(origin, pages));
             }
             Received::Ready(())
         }
@@ -177,12 +177,37 @@ fn arrive(
     }
 }
 
-fn heard(origin: Origin, links: LinkBatch) -> Entry {
-    let source = Some(origin);
-    Entry::Links { source, links }
+/// Links of some pages of one source, by destination: what one forward to each of them holds.
+#[derive(Debug, Default)]
+pub(crate) struct Leaving {
+    by_destination: Vec<(PartitionId, Vec<LinkBatch>)>,
+    bytes: usize,
 }
 
-/// A stream has one forward of each entry.
+impl Leaving {
+    /// What one page has for other partitions.
+    pub(crate) fn add(&mut self, page: Vec<(PartitionId, LinkBatch)>) {
+        for (to, batch) in one_per_destination(page) {
+            self.bytes += batch.bytes();
+            let mut known = self.by_destination.iter_mut();
+            match known.find(|(known, _)| *known == to) {
+                Some((_, pages)) => pages.push(batch),
+                None => self.by_destination.push((to, vec![batch])),
+            }
+        }
+    }
+
+    /// Of all links, without the numbers around them.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn into_forwards(self) -> Vec<(PartitionId, Vec<LinkBatch>)> {
+        self.by_destination
+    }
+}
+
+/// A page has one batch for each destination.
 fn one_per_destination(forwards: Vec<(PartitionId, LinkBatch)>) -> Vec<(PartitionId, LinkBatch)> {
     let mut merged: Vec<(PartitionId, LinkBatch)> = Vec::with_capacity(forwards.len());
     for (partition, batch) in forwards {

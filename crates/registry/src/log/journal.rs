@@ -4,7 +4,7 @@ use crate::error::{At, RegistryError, Result};
 use crate::files::{no_links, sync_dir};
 use crate::held::write_held;
 use crate::lock::DirLock;
-use crate::log::exchange::{Exchange, Streams};
+use crate::log::exchange::{Exchange, Leaving, Streams};
 use crate::log::frame::{Head, Tag, put_frame, put_place};
 use crate::log::outgoing::Outgoing;
 use crate::log::reader::{ArchiveEnd, JournalEnd, put_archive_end};
@@ -19,6 +19,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Links of several pages leave together until they take this much.
+const TOGETHER_BYTES: usize = 64 << 10;
+
+/// The links for other partitions of an entry: its partition, its number and what is for whom.
+type Page = (PartitionId, u64, Vec<(PartitionId, LinkBatch)>);
 
 /// An entry that is in the journal, for its partition's owner to fold.
 #[derive(Debug)]
@@ -171,11 +177,8 @@ impl Journal {
         self.segments.begin(|| positions(partitions));
         let mut forwards = Vec::new();
         for (partition, mut entry) in batch {
-            if let Entry::Links { source, links } = &mut entry
-                && let Some(origin) = source
-            {
-                let links = std::mem::take(links);
-                self.arrive(partition, *origin, links, &mut deliveries)?;
+            if let Some((origin, pages)) = take_heard(&mut entry) {
+                self.arrive(partition, origin, pages, &mut deliveries)?;
                 continue;
             }
             let leaving = entry.take_forwards();
@@ -190,13 +193,14 @@ impl Journal {
             });
         }
         let mut passed_on = Vec::new();
-        for (source, seq, leaving) in forwards {
+        for (source, seq, leaving) in self.forwards_of(forwards) {
             let number = match self.exchange.in_fleet() {
                 true => self.last_seq(source) + 1,
                 false => seq,
             };
             let entries = |partition, entry| passed_on.push((partition, entry));
-            let sent = self.exchange.pass_on(source, number, leaving, entries)?;
+            let forwards = leaving.into_forwards();
+            let sent = self.exchange.pass_on(source, number, forwards, entries)?;
             if !sent.is_empty() {
                 deliveries.push(self.append_sent(source, sent)?);
             }
@@ -214,6 +218,25 @@ impl Journal {
         self.journal_bytes.fetch_add(written, Ordering::Relaxed);
         self.note_committed();
         Ok(deliveries)
+    }
+
+    /// Each visit's links are a forward of their own. In a fleet, where forwards travel, those of one source in a commit
+    /// go together, as long as they are not many.
+    fn forwards_of(&self, forwards: Vec<Page>) -> Vec<(PartitionId, u64, Leaving)> {
+        let mut all: Vec<(PartitionId, u64, Leaving)> = Vec::new();
+        for (source, seq, page) in forwards {
+            let mut open = all.iter_mut().rev();
+            let open = open.find(|(of, ..)| self.exchange.in_fleet() && *of == source);
+            match open.filter(|(.., leaving)| leaving.bytes() < TOGETHER_BYTES) {
+                Some((.., leaving)) => leaving.add(page),
+                None => {
+                    let mut leaving = Leaving::default();
+                    leaving.add(page);
+                    all.push((source, seq, leaving));
+                }
+            }
+        }
+        all
     }
 
     /// In a fleet: the forwards of the next commit that arrive at this partition have been read up to `cursor`. The commit says
@@ -249,12 +272,12 @@ impl Journal {
         &mut self,
         partition: PartitionId,
         origin: Origin,
-        links: LinkBatch,
+        pages: Vec<LinkBatch>,
         deliveries: &mut Vec<Delivery>,
     ) -> Result<()> {
         let mut entries = Vec::new();
         let next = |entry| entries.push(entry);
-        self.exchange.arrive(partition, origin, links, next)?;
+        self.exchange.arrive(partition, origin, pages, next)?;
         for entry in entries {
             let seq = self.append(partition, &entry)?;
             deliveries.push(Delivery {
@@ -273,7 +296,7 @@ impl Journal {
         if let Entry::Sent { forwards } = &mut entry {
             forwards
                 .iter_mut()
-                .for_each(|forward| forward.links = LinkBatch::default());
+                .for_each(|forward| forward.pages = Vec::new());
         }
         Ok(Delivery {
             partition,
@@ -382,6 +405,18 @@ impl Journal {
         for lane in self.partitions.values() {
             lane.durable.settled.store(lane.seq, Ordering::Release);
         }
+    }
+}
+
+/// What came by a forward.
+fn take_heard(entry: &mut Entry) -> Option<(Origin, Vec<LinkBatch>)> {
+    match entry {
+        Entry::Links {
+            source: Some(origin),
+            links,
+        } => Some((*origin, vec![std::mem::take(links)])),
+        Entry::Heard { origin, pages } => Some((*origin, std::mem::take(pages))),
+        _ => None,
     }
 }
 

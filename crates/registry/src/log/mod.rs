@@ -16,7 +16,7 @@ mod stream;
 mod tests;
 mod visit_codec;
 
-pub use chunk::{Chunk, Forwarded};
+pub use chunk::{Chunk, Forwarded, Outbound};
 pub use entry::{Entry, Forward, Renewed, Was};
 pub use journal::{Delivery, Journal};
 pub use moved::{Moved, MovedUrl};

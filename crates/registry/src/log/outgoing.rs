@@ -182,6 +182,8 @@ impl Exporter {
         loop {
             let committed = *locked(&self.outgoing.committed);
             if self.next > committed.frame {
+                // Segments that went before they were read, because nobody needs them, are not behind either.
+                self.read.fetch_max(committed.grown, Ordering::Relaxed);
                 return Ok(None);
             }
             if self.place.is_none() && !self.open_segment()? {

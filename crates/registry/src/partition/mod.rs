@@ -148,7 +148,7 @@ impl Partition {
             self.state.warm(&docs);
             let mut docs_left = &docs[..];
             for (seq, entry) in entries.by_ref().take(together) {
-                let (own, others) = docs_left.split_at(entry.links().len());
+                let (own, others) = docs_left.split_at(entry.links_len());
                 docs_left = others;
                 let (state, mut listening) = self.parts();
                 state.apply_known(seq, entry, own, &mut listening)?;

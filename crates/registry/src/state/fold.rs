@@ -31,6 +31,18 @@ impl State {
                 }
                 self.fold_links(links, docs, keeper)
             }
+            Entry::Heard { origin, pages } => {
+                if !self.is_next(origin)? {
+                    return Ok(());
+                }
+                let mut docs = docs;
+                for links in pages {
+                    let (own, others) = docs.split_at(links.len());
+                    docs = others;
+                    self.fold_links(links, own, keeper)?;
+                }
+                Ok(())
+            }
             Entry::Visit {
                 url,
                 visit,

@@ -188,11 +188,13 @@ impl State {
 
     /// Adds the documents of the entry's links.
     pub(crate) fn docs_of(&self, entry: &Entry, docs: &mut Vec<u64>) {
-        match entry.links().docs() {
-            Some(known) => docs.extend(known.iter().map(|doc| doc.0)),
-            None => {
-                let ids = &self.ids;
-                docs.extend(entry.links().iter().map(|link| ids.doc(link.url).0));
+        for links in entry.pages() {
+            match links.docs() {
+                Some(known) => docs.extend(known.iter().map(|doc| doc.0)),
+                None => {
+                    let ids = &self.ids;
+                    docs.extend(links.iter().map(|link| ids.doc(link.url).0));
+                }
             }
         }
     }

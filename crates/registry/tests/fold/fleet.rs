@@ -9,7 +9,7 @@ use portolan_model::{
     Visit,
 };
 use portolan_registry::{
-    Chunk, Entry, Exporter, Forwarded, InFleet, Journal, Opened, Partition, Registry,
+    Chunk, Entry, Exporter, Forwarded, InFleet, Journal, Opened, Outbound, Partition, Registry,
     RegistrySettings, Snapshot, UrlFilter, UrlState, checkpoint_files, lay_manifest,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -141,7 +141,11 @@ impl Copied {
 
 impl Outside {
     /// In any order, some of them twice.
-    fn publish(&mut self, mut forwards: Vec<Forwarded>, random: &mut Random) {
+    fn publish(&mut self, outbound: Vec<Outbound>, random: &mut Random) {
+        let mut forwards: Vec<_> = outbound
+            .iter()
+            .map(|outbound| outbound.decode().expect("links"))
+            .collect();
         while !forwards.is_empty() {
             let any = random.below(forwards.len() as u64) as usize;
             let forward = match random.one_in(6) {

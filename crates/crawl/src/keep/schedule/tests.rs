@@ -219,6 +219,7 @@ fn checks_that_somebody_asked_for_are_not_taken_for_all_that_happens() {
         settle(&mut schedule, now, 4, Found::News);
     }
     let rate = schedule.scheduler().history(PageId(4)).rate(before);
-    assert!((1.5..2.5).contains(&rate), "{rate}");
+    // The prior, which is less, counts as one and a half changes.
+    assert!((1.2..2.2).contains(&rate), "{rate}");
     assert_eq!(schedule.prior(0), before);
 }
