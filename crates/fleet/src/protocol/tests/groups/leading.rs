@@ -113,7 +113,11 @@ impl World {
         for (_, action) in due {
             let done = Event::Done(action.clone());
             self.carry_out(group, chair, action);
-            chair.machine.handle(done, now_ms);
+            // What follows from it is done at the next step: the machine waits until it is.
+            let more = chair.machine.handle(done, now_ms);
+            chair
+                .late
+                .extend(more.into_iter().map(|action| (now_ms, action)));
         }
         if !self.is_away() {
             self.meet(group, chair);
