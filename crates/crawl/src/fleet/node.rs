@@ -313,6 +313,7 @@ async fn life(
         // The lease goes on, and the partitions stay.
         return Ok(None);
     }
+    agent.report_last().await;
     node.leave().await;
     if let Err(error) = catalogue::close(fleet, &plan.node, &plan.dir).await {
         // Who wants the index can merge it as well.

@@ -29,6 +29,8 @@ pub struct Control {
     pub look: u64,
     /// Nodes whose partitions are to go to others.
     pub draining: BTreeSet<String>,
+    /// Nothing seems to be left but hosts that fail: they are left alone, so that a look can see that.
+    pub quiet: bool,
 }
 
 /// What the coordinator hears.
