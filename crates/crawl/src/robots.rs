@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use portolan_content::{MAX_ROBOTS_BYTES, Robots, RobotsAnswer};
 use portolan_model::{
-    CanonicalUrl, Reason, RobotsRecord, RobotsStatus, SiteTables, Truncation, UrlKey,
+    CanonicalUrl, PartitionId, Reason, RobotsRecord, RobotsStatus, SiteTables, Truncation, UrlKey,
 };
 use portolan_net::{BodySink, DecodeEnd, Decoder, Method, NetError, Response};
 use portolan_registry::Entry;
@@ -129,16 +129,18 @@ impl Visitor {
     async fn ask_elsewhere(&mut self, url: &CanonicalUrl) -> Result<Asked, NetError> {
         let shared = &self.shared;
         let key = UrlKey::of(url, &shared.ids);
-        let owner = shared.division.owner_of(key, Some(self.partition));
-        if let Some(membership) = &shared.membership
-            && !membership.holds(owner)
-        {
+        let owner = shared.division.known_owner_of(key, self.partition);
+        let is_here = |owner: &PartitionId| {
+            let membership = shared.membership.as_ref();
+            membership.is_none_or(|membership| membership.holds(*owner))
+        };
+        let Some(owner) = owner.filter(is_here) else {
             // Only the node that has the host knows how it is to be left alone.
             return Err(NetError::Connect {
                 address: url.host().to_owned(),
                 detail: "another node of the fleet looks after it".to_owned(),
             });
-        }
+        };
         let rest = shared.neighbours.rest_of(&shared.routes, owner, key.host);
         let Some(rest) = self.asker.seat.wait_for(rest).await? else {
             // Nobody is there to answer: the crawl ends.

@@ -1,5 +1,6 @@
 //! What a partition's log is made of, and its bytes.
 
+use crate::log::homes::Claim;
 use crate::log::moved::Moved;
 use crate::log::stream::Origin;
 use crate::log::visit_codec::{put_position, put_visit, read_position, read_visit};
@@ -68,6 +69,8 @@ pub enum Entry {
     Sent { forwards: Vec<Forward> },
     /// What was known before the crawl was divided otherwise. Such entries are the first of a log.
     Moved(Moved),
+    /// In a fleet: sites of which this partition is the home, and who fetches them from now on. See `Homes`.
+    Claims { claims: Vec<Claim> },
 }
 
 /// Links of one partition for another one.
@@ -129,6 +132,7 @@ const SESSION: u8 = 6;
 const REFRESH: u8 = 7;
 pub(super) const SENT: u8 = 8;
 const MOVED: u8 = 9;
+const CLAIMS: u8 = 10;
 
 /// What an entry without links has.
 static NO_LINKS: std::sync::LazyLock<LinkBatch> = std::sync::LazyLock::new(LinkBatch::default);
@@ -145,7 +149,18 @@ impl Entry {
             | Entry::Session { .. }
             | Entry::Refresh { .. }
             | Entry::Sent { .. }
-            | Entry::Moved(_) => &NO_LINKS,
+            | Entry::Moved(_)
+            | Entry::Claims { .. } => &NO_LINKS,
+        }
+    }
+
+    /// The same, where a fleet's homes say whose they are.
+    pub(super) fn sorted_links(&mut self) -> Option<&mut LinkBatch> {
+        match self {
+            Entry::Links { links, .. } | Entry::Visit { links, .. } | Entry::Host { links, .. } => {
+                Some(links)
+            }
+            _ => None,
         }
     }
 
@@ -169,7 +184,8 @@ impl Entry {
             | Entry::Session { .. }
             | Entry::Refresh { .. }
             | Entry::Sent { .. }
-            | Entry::Moved(_) => Vec::new(),
+            | Entry::Moved(_)
+            | Entry::Claims { .. } => Vec::new(),
         }
     }
 
@@ -209,6 +225,7 @@ impl Entry {
                 16 + bytes.sum::<usize>()
             }
             Entry::Moved(moved) => moved.size_hint(),
+            Entry::Claims { claims } => 8 + 10 * claims.len(),
         };
         bytes as u64
     }
@@ -223,7 +240,8 @@ impl Entry {
             | Entry::Session { .. }
             | Entry::Refresh { .. }
             | Entry::Sent { .. }
-            | Entry::Moved(_) => &[],
+            | Entry::Moved(_)
+            | Entry::Claims { .. } => &[],
         };
         let forwards = forwards.iter().map(|(_, links)| links.ram_bytes());
         let docs = self.links().ram_bytes() - self.links().bytes();
@@ -325,6 +343,10 @@ impl Entry {
                 out.push(MOVED);
                 moved.encode(out);
             }
+            Entry::Claims { claims } => {
+                out.push(CLAIMS);
+                put_claims(out, claims);
+            }
         }
     }
 
@@ -400,6 +422,9 @@ impl Entry {
                 forwards: read_sent(reader)?,
             },
             MOVED => Entry::Moved(Moved::decode(reader)?),
+            CLAIMS => Entry::Claims {
+                claims: read_claims(reader)?,
+            },
             _ => return None,
         };
         reader.is_empty().then_some(entry)
@@ -416,6 +441,20 @@ pub(crate) fn put_docs(out: &mut Vec<u8>, docs: &[DocId]) {
 pub(crate) fn read_docs(reader: &mut Reader<'_>) -> Option<Vec<DocId>> {
     let count: usize = reader.narrow()?;
     (0..count).map(|_| reader.u64().map(DocId)).collect()
+}
+
+pub(crate) fn put_claims(out: &mut Vec<u8>, claims: &[Claim]) {
+    put_varint(out, claims.len() as u64);
+    for (site, owner) in claims {
+        put_u64(out, *site);
+        put_varint(out, u64::from(owner.0));
+    }
+}
+
+pub(crate) fn read_claims(reader: &mut Reader<'_>) -> Option<Vec<Claim>> {
+    let count: usize = reader.narrow()?;
+    let read = |_| Some((reader.u64()?, PartitionId(reader.narrow()?)));
+    (0..count).map(read).collect()
 }
 
 fn put_origin(out: &mut Vec<u8>, origin: &Origin) {
