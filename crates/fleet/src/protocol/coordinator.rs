@@ -347,7 +347,7 @@ impl Coordinator {
             });
             seen.share += (bytes + requests) / 2.0;
         }
-        self.speeds.look(now_ms, &seen);
+        self.speeds.look(now_ms, self.patience.window_ms, &seen);
     }
 
     /// What the holders of partitions say of their bytes and requests.

@@ -5,8 +5,6 @@
 
 use std::collections::BTreeMap;
 
-/// Rates are taken over this time.
-const WINDOW_MS: u64 = 10_000;
 /// A window with fewer pages over all nodes says nothing.
 const LEAST_PAGES: u64 = 200;
 /// Within this part of the others' pace a node is as fast as they are.
@@ -41,10 +39,10 @@ impl Speeds {
         self.known.get(node).copied().unwrap_or(1.0)
     }
 
-    /// To be called often; it looks once in a window.
-    pub(super) fn look(&mut self, now_ms: u64, seen: &BTreeMap<String, Seen>) {
+    /// To be called often; it looks once in a window of `window_ms`, over which rates are taken.
+    pub(super) fn look(&mut self, now_ms: u64, window_ms: u64, seen: &BTreeMap<String, Seen>) {
         let since_ms = *self.since_ms.get_or_insert(now_ms);
-        if now_ms < since_ms + WINDOW_MS && !self.before.is_empty() {
+        if now_ms < since_ms + window_ms && !self.before.is_empty() {
             return;
         }
         let before = std::mem::replace(
@@ -84,6 +82,8 @@ impl Speeds {
 mod tests {
     use super::*;
 
+    const WINDOW_MS: u64 = 10_000;
+
     /// Two nodes fetch as fast as they can; the shares follow what is known of them. Returns the share of the second.
     fn settle(second: f64, windows: u64) -> Vec<f64> {
         let (mut speeds, mut pages) = (Speeds::default(), [0.0, 0.0]);
@@ -100,7 +100,7 @@ mod tests {
                 is_busy: true,
             };
             let both = BTreeMap::from([("a".to_owned(), seen(0)), ("b".to_owned(), seen(1))]);
-            speeds.look(window * WINDOW_MS, &both);
+            speeds.look(window * WINDOW_MS, WINDOW_MS, &both);
         }
         shares
     }
@@ -141,7 +141,7 @@ mod tests {
                 is_busy: true,
             };
             let both = BTreeMap::from([("a".to_owned(), seen(0)), ("b".to_owned(), seen(1))]);
-            speeds.look(window * WINDOW_MS, &both);
+            speeds.look(window * WINDOW_MS, WINDOW_MS, &both);
         }
         assert!(speeds.of("b") > 0.7, "{speeds:?}");
     }
@@ -160,7 +160,7 @@ mod tests {
                 ("b".to_owned(), seen(5, true)),
                 ("c".to_owned(), seen(0, false)),
             ]);
-            speeds.look(window * WINDOW_MS, &both);
+            speeds.look(window * WINDOW_MS, WINDOW_MS, &both);
         }
         assert_eq!(
             (speeds.of("a"), speeds.of("b"), speeds.of("c")),

@@ -104,6 +104,8 @@ pub struct Patience {
     pub gather_ms: u64,
     /// How long a partition stays where it is before it moves to even out loads.
     pub rest_ms: u64,
+    /// How fast nodes are is looked at over this time.
+    pub window_ms: u64,
 }
 
 impl Patience {
@@ -113,6 +115,7 @@ impl Patience {
             margin_ms: lease_ms / 10 + 500,
             gather_ms: 2_000,
             rest_ms: 60_000,
+            window_ms: lease_ms.min(10_000),
         }
     }
 }
