@@ -348,7 +348,10 @@ mod tests {
                 "[[host]]\nmatch = \"a.test\"\nheaders = [\"X: \\n s3cret\"]",
                 "headers",
             ),
-            ("[access]\nheaders = [\"Authorization: s3cret\"]", "--auth"),
+            (
+                "[access]\nheaders = [\"Authorization: s3cret\"]",
+                "[[host]]",
+            ),
             ("[access]\nheaders = [\"cookie: s3cret\"]", "every host"),
             ("[access]\nheaders = [\"Host: s3cret\"]", "Host"),
             ("[access]\nheaders = [\"no colon\"]", "access.headers"),

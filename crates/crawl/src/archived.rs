@@ -95,9 +95,7 @@ pub(crate) fn write_decoded(message: Message, out: &mut dyn Write) -> Result<(),
     })?;
     if broken || decoder.is_some_and(|mut decoder| decoder.finish().is_err()) {
         out.flush().map_err(output)?;
-        return Err(CrawlError::Input(format!(
-            "the payload is broken where it should be {encodings}: this is what could be read of it; --raw gives its bytes"
-        )));
+        return Err(CrawlError::BrokenPayload(encodings));
     }
     out.flush().map_err(output)
 }

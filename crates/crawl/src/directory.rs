@@ -35,10 +35,10 @@ const UNFINISHED: &str = ".new";
 
 /// The crawl's directory, made if need be. A directory with other things in it is left alone.
 pub(crate) fn prepare(dir: &Path, resumed: bool) -> Result<PathBuf, CrawlError> {
-    let at = |e| CrawlError::Input(format!("--out {}: {e}; name another one", dir.display()));
+    let at = |e| CrawlError::Input(format!("{}: {e}; name another directory", dir.display()));
     if dir.exists() && !dir.is_dir() {
         return Err(CrawlError::Input(format!(
-            "--out {}: that is no directory; name another one",
+            "{} is no directory; name another one",
             dir.display()
         )));
     }
@@ -57,7 +57,7 @@ pub(crate) fn prepare(dir: &Path, resumed: bool) -> Result<PathBuf, CrawlError> 
         };
         if std::fs::read_dir(dir).map_err(at)?.any(is_foreign) {
             return Err(CrawlError::Input(format!(
-                "--out {}: the directory is not empty and holds no crawl; name another one",
+                "{} is not empty and holds no crawl; name another directory",
                 dir.display()
             )));
         }
@@ -91,10 +91,7 @@ pub(crate) fn refuse_without_registry(dir: &Path) -> Result<(), CrawlError> {
         return Ok(());
     }
     if dir.join(DIVIDING_DIR).join(READY_FILE).exists() {
-        return Err(CrawlError::Input(format!(
-            "the crawl in {} was stopped while it was divided anew; nothing is lost, and 'portolan crawl --out {0}' goes on with it",
-            dir.display()
-        )));
+        return Err(CrawlError::HalfDivided(dir.to_owned()));
     }
     Err(CrawlError::Input(format!(
         "{} is missing, but {} holds {}; put the registry back from a copy, or start anew in another directory",
@@ -108,18 +105,12 @@ pub(crate) fn refuse_without_registry(dir: &Path) -> Result<(), CrawlError> {
 pub fn snapshot(dir: &Path) -> Result<Snapshot, CrawlError> {
     let registry = dir.join(REGISTRY_DIR);
     if !Crawl::exists(dir) {
-        return Err(CrawlError::Input(format!(
-            "{} holds no crawl; 'portolan crawl --out {0} URL' would start one there",
-            dir.display()
-        )));
+        return Err(CrawlError::NoCrawl(dir.to_owned()));
     }
     let ids = Crawl::identities(dir)?;
     refuse_without_registry(dir)?;
     if !registry.join("meta").exists() {
-        return Err(CrawlError::Input(format!(
-            "the crawl in {} was stopped before it began, so that nothing is known yet; 'portolan crawl --out {0}' starts it",
-            dir.display()
-        )));
+        return Err(CrawlError::NotBegun(dir.to_owned()));
     }
     Ok(Snapshot::open(&registry, ids)?)
 }
@@ -155,7 +146,7 @@ pub(crate) fn remembered_settings(dir: &Path) -> Result<String, CrawlError> {
     let text = unseal(
         &sealed,
         &path,
-        "; settings are changed by options or --config",
+        "; settings are changed when the crawl goes on, and not in this file",
     )?;
     Ok(text.to_owned())
 }

@@ -442,7 +442,7 @@ pub(crate) fn open_vector(path: &Path) -> Result<PartVector, CrawlError> {
         return Err(wrong(
             "vector",
             &format!(
-                "{} lists pages, and a crawl needs sites, because a host's pauses are kept by one partition; make it with 'portolan partition --by site'",
+                "{} lists pages, and a crawl needs sites, because a host's pauses are kept by one partition; cut the graph by site",
                 path.display()
             ),
         ));

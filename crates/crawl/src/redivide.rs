@@ -171,7 +171,7 @@ impl<'p> Dividing<'p> {
         let dir = &plan.dir;
         if plan.settings.partition.mode == ExchangeMode::CrossOver {
             return Err(CrawlError::Input(
-                "--divide: with partition.mode cross-over several partitions have the same URLs, so there is nothing to divide"
+                "partition.mode: with 'cross-over' several partitions have the same URLs, so there is nothing to divide"
                     .to_owned(),
             ));
         }
@@ -182,7 +182,7 @@ impl<'p> Dividing<'p> {
         if partitions == 0 || partitions > MAX_PARTITIONS {
             registry.give_up()?;
             return Err(CrawlError::Input(format!(
-                "--partitions: a crawl has from 1 to {MAX_PARTITIONS} partitions, not {partitions}"
+                "a crawl has from 1 to {MAX_PARTITIONS} partitions, not {partitions}"
             )));
         }
         Ok(Self {
@@ -209,10 +209,7 @@ impl<'p> Dividing<'p> {
             }
             Ok(None) => {
                 self.registry.give_up()?;
-                Err(CrawlError::Stopped(format!(
-                    "stopped while the crawl in {} was divided anew; nothing is lost, and 'portolan crawl --out {0}' begins that again",
-                    dir.display()
-                )))
+                Err(CrawlError::HalfDivided(dir))
             }
             Err(error) => {
                 self.registry.give_up()?;
@@ -243,7 +240,7 @@ impl<'p> Dividing<'p> {
         settings.dset.clear();
         settings.partition.method = match &cut {
             Some((graph, cut, _)) => {
-                let wrong = |error| CrawlError::Internal(format!("--divide graph: {error}"));
+                let wrong = |error| CrawlError::Internal(format!("the cut of the graph: {error}"));
                 PartVector::write(&cut_path, graph, cut, SEED).map_err(wrong)?;
                 PartitionMethod::Vector
             }
@@ -322,7 +319,7 @@ type CutGraph = (portolan_graph::WebGraph, portolan_graph::Cut, Measured);
 fn cut(snapshot: &Snapshot, parts: u16) -> Result<CutGraph, CrawlError> {
     let wrong = |error| {
         CrawlError::Input(format!(
-            "--divide graph: {error}; --partitions says into how many parts"
+            "the graph cannot be cut into {parts} parts: {error}; name another number of partitions"
         ))
     };
     let graph = read_crawl(snapshot, CrawlPages::Fetched).map_err(wrong)?;

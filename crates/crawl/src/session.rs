@@ -312,7 +312,8 @@ impl Beginning {
 
 /// The classes of all pages by the PageRank of what was fetched so far. Takes memory for the whole graph.
 fn ranks(snapshot: &Snapshot, hand: &Hand<'_>) -> Result<HashMap<DocId, u8>, CrawlError> {
-    let wrong = |error| CrawlError::Input(format!("--order pagerank: {error}"));
+    let wrong =
+        |error| CrawlError::Input(format!("the PageRank of what was fetched so far: {error}"));
     let graph = read_crawl(snapshot, CrawlPages::Fetched).map_err(wrong)?;
     let back = graph.links.transposed();
     let scores = pagerank(&graph.links, &back, PageRankSettings::default()).scores;

@@ -490,23 +490,23 @@ mod tests {
         for (text, sentence) in [
             (
                 "[politenes]\ndelay_ms = 3",
-                "line 1, column 2: there is no setting 'politenes'; did you mean 'politeness'? 'portolan config' lists them all",
+                "line 1, column 2: there is no setting 'politenes'; did you mean 'politeness'?",
             ),
             (
                 "\n[limits]\n  max_page = 3",
-                "line 3, column 3: there is no setting 'limits.max_page'; did you mean 'limits.max_pages'? 'portolan config' lists them all",
+                "line 3, column 3: there is no setting 'limits.max_page'; did you mean 'limits.max_pages'?",
             ),
             (
                 "[limits]\ndelay_ms = 3",
-                "line 2, column 1: there is no setting 'limits.delay_ms'; did you mean 'politeness.delay_ms'? 'portolan config' lists them all",
+                "line 2, column 1: there is no setting 'limits.delay_ms'; did you mean 'politeness.delay_ms'?",
             ),
             (
                 "max_pages = 3",
-                "line 1, column 1: there is no setting 'max_pages'; did you mean 'limits.max_pages'? 'portolan config' lists them all",
+                "line 1, column 1: there is no setting 'max_pages'; did you mean 'limits.max_pages'?",
             ),
             (
                 "[scope]\nzymurgy = 1",
-                "line 2, column 1: there is no setting 'scope.zymurgy'; 'portolan config' lists them all",
+                "line 2, column 1: there is no setting 'scope.zymurgy'",
             ),
             (
                 "[politeness]\ndelay_ms = \"3\"",
@@ -554,7 +554,7 @@ mod tests {
             ),
             (
                 "[scope]\ninclude = [\"(\"]",
-                "line 2, column 1: --include (setting scope.include) '(' is not a regular expression: unclosed group",
+                "line 2, column 1: setting scope.include '(' is not a regular expression: unclosed group",
             ),
         ] {
             let told = Settings::with_overrides(text).map(|_| ()).expect_err(text);

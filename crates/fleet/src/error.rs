@@ -9,12 +9,10 @@ pub enum FleetError {
     NoServer { servers: String, why: String },
     #[error("the NATS server at {server} is {version}: 2.10 or later is needed")]
     OldServer { server: String, version: String },
-    #[error(
-        "the NATS server at {0} has no JetStream for this account: start it with JetStream on (`portolan fleet nats-config` prints a configuration)"
-    )]
+    #[error("the NATS server at {0} has no JetStream for this account: start it with JetStream on")]
     NoJetStream(String),
     #[error(
-        "{0} is not on this machine, and NATS would be spoken in plain text: give --ca, --cert and --key, or --insecure"
+        "{0} is not on this machine, and NATS would be spoken in plain text: certificates are needed, or leave to do without"
     )]
     PlainText(String),
     #[error("certificates for NATS: {0}")]
@@ -35,7 +33,7 @@ pub enum FleetError {
     StoreNotWritable { store: String, why: String },
     #[error("the store {store} cannot be read: {why}")]
     StoreNotReadable { store: String, why: String },
-    #[error("no fleet has anything in {0}; 'portolan fleet new NAME --blobs {0}' would make one")]
+    #[error("no fleet has anything in {0}")]
     NothingStored(String),
     #[error("{store} belongs to the fleet '{fleet}' already: name another place")]
     StoreTaken { store: String, fleet: String },
@@ -62,8 +60,8 @@ pub enum FleetError {
     #[error("there is no node '{0}' in the fleet")]
     NoSuchNode(String),
     #[error(
-        "the NATS servers have too little disk for the fleet's streams: give JetStream more (max_file_store), or the fleet \
-         less (--link-disk, --log-disk)"
+        "the NATS servers have too little disk for the fleet's streams: give JetStream more (max_file_store), or the \
+         fleet's links and log less"
     )]
     NoRoom,
     #[error("somebody else changed it meanwhile: try again")]

@@ -61,7 +61,9 @@ pub use rank::{
     LivePageRank, PageRank, PageRankSettings, RankTable, ScoreRanker, back_links, by_score,
     class_of_score, harmonic, pagerank, write_rank_table,
 };
-pub use read::{CrawlPages, SYNTHETIC_PREFIX, read_bv, read_crawl, read_files, read_tsv};
+pub use read::{
+    CrawlPages, SYNTHETIC_PREFIX, UNFETCHED, read_bv, read_crawl, read_files, read_tsv,
+};
 pub use replay::{
     CHECKPOINTS, Mode, ModeResult, ModeSettings, OrderResult, Orders, draw_seeds,
     draw_seeds_of_parts, replay_modes, replay_orders,

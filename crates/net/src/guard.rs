@@ -9,9 +9,7 @@ use thiserror::Error;
 
 /// An address that may not be connected to.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "{host} is at {address}, {kind}; name it as a seed, with --resolve or in the settings to allow it"
-)]
+#[error("{host} is at {address}, {kind}; only what seeds or settings name is asked there")]
 pub struct Refused {
     pub host: String,
     pub address: IpAddr,

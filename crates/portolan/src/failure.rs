@@ -3,9 +3,11 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use crate::advice;
 use crate::output::noteln;
 use portolan_archive::ArchiveError;
 use portolan_crawl::CrawlError;
+use portolan_fleet::FleetError;
 
 /// The person has to change something.
 pub(crate) const EXIT_USAGE: u8 = 2;
@@ -45,7 +47,7 @@ impl Failure {
     }
 
     pub(crate) fn report(self) -> ExitCode {
-        noteln!("portolan: {}", self.sentence);
+        noteln!("portolan: {}", advice::with_options(&self.sentence));
         ExitCode::from(self.code)
     }
 
@@ -60,7 +62,13 @@ impl Failure {
 impl From<CrawlError> for Failure {
     fn from(error: CrawlError) -> Self {
         match error {
-            CrawlError::Input(sentence) => Failure::usage(sentence),
+            CrawlError::NoFleet(error) => Failure::from(error),
+            CrawlError::Input(_)
+            | CrawlError::NoCrawl(_)
+            | CrawlError::NotBegun(_)
+            | CrawlError::NothingFetched(_)
+            | CrawlError::BrokenPayload(_) => Failure::usage(advice::on(&error)),
+            CrawlError::HalfDivided(_) => Failure::failed(advice::on(&error)),
             // Whoever reads what is printed has seen enough.
             CrawlError::Archive(ArchiveError::Io { source, .. })
             | CrawlError::File { source, .. }
@@ -69,6 +77,21 @@ impl From<CrawlError> for Failure {
                 Failure::from(source)
             }
             other => Failure::failed(other),
+        }
+    }
+}
+
+/// What a person can change about it is bad input.
+impl From<FleetError> for Failure {
+    fn from(error: FleetError) -> Self {
+        let sentence = advice::on_fleet(&error);
+        match error {
+            FleetError::Refused(_)
+            | FleetError::Unavailable(_)
+            | FleetError::Damaged(_)
+            | FleetError::Cut { .. }
+            | FleetError::NoServer { .. } => Failure::failed(sentence),
+            _ => Failure::usage(sentence),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The `portolan` binary: what the user typed becomes what the rooms need.
 //!
-//! Layout: `arguments` and `arguments_*` (the command line), `commands/` (one file for each command), `terminal`
+//! Layout: `advice` (what to type about an error), `arguments` and `arguments_*` (the command line), `commands/` (one file for each command), `terminal`
 //! (progress and figures for people), `output` (what is said, and where), `failure` (one sentence and an exit code), `log` (what -v tells), `memory` (what
 //! the allocator is told).
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+mod advice;
 mod arguments;
 mod arguments_access;
 mod arguments_augment;

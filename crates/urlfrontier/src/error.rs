@@ -1,5 +1,6 @@
 //! What goes wrong in the frontier itself, as opposed to with a call.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Why the service could not begin, or had to end.
@@ -8,6 +9,11 @@ pub enum FrontierError {
     /// The person has to change something; the sentence says what.
     #[error("{0}")]
     Input(String),
+    /// Other machines can reach it, and neither has it a certificate nor was it said that the network is to be trusted.
+    #[error(
+        "{0} can be reached from other machines, and URLs would go over the network as plain text"
+    )]
+    PlainText(SocketAddr),
     /// The store could not be opened, read or written. After a write that failed, nothing more is written.
     #[error("the frontier's store in {dir}: {source}")]
     Store {

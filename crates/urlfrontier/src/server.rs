@@ -50,11 +50,7 @@ pub async fn serve(
     begun: impl FnOnce(SocketAddr, Found),
 ) -> Result<(), FrontierError> {
     if options.tls.is_none() && !options.insecure && !options.listen.ip().is_loopback() {
-        return Err(FrontierError::Input(format!(
-            "{} can be reached from other machines, and URLs would go over the network as plain text; give --tls-cert and --tls-key, or \
-             --insecure if the network is to be trusted",
-            options.listen
-        )));
+        return Err(FrontierError::PlainText(options.listen));
     }
     let listener = TcpListener::bind(options.listen).await;
     let listener = listener
@@ -68,7 +64,7 @@ pub async fn serve(
         let identity = Identity::from_pem(certificate, key);
         let tls = ServerTlsConfig::new().identity(identity);
         server = server.tls_config(tls).map_err(|e| {
-            FrontierError::Input(format!("--tls-cert and --tls-key: {}", told_whole(&e)))
+            FrontierError::Input(format!("certificate and key: {}", told_whole(&e)))
         })?;
     }
     let (clerk, threads, found) = Clerk::begin(&options.dir, options.memory)?;

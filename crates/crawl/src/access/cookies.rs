@@ -49,7 +49,7 @@ impl Cookies {
         if path.is_empty() && !are_kept {
             return Ok(None);
         }
-        let wrong = |e: String| CrawlError::Input(format!("--cookies {path}: {e}"));
+        let wrong = |e: String| CrawlError::Input(format!("access.cookies: {path}: {e}"));
         let mut text = String::new();
         if !path.is_empty() {
             let is_huge = std::fs::metadata(path).is_ok_and(|file| file.len() > MAX_FILE_BYTES);

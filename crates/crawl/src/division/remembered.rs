@@ -38,7 +38,7 @@ pub(super) fn must_agree(
 ) -> Result<(), CrawlError> {
     let differs = |setting: &str| {
         Err(CrawlError::Input(format!(
-            "partition.{setting}: it is fixed when a crawl begins, and the one in {} began with another; '--new-session --divide' changes it",
+            "partition.{setting}: it is fixed when a crawl begins, and the one in {} began with another; a new session can be divided anew",
             dir.display()
         )))
     };

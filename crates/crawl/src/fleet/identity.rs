@@ -39,7 +39,7 @@ impl Identity {
     /// joined: a second process on a directory would take the first one's lease.
     pub(super) fn lock(dir: &Path) -> Result<File, CrawlError> {
         make_dir(dir).map_err(|e| {
-            CrawlError::Input(format!("--dir {}: {e}; name another one", dir.display()))
+            CrawlError::Input(format!("{}: {e}; name another directory", dir.display()))
         })?;
         let path = dir.join(LOCK);
         let at = |source| CrawlError::File {
@@ -52,7 +52,7 @@ impl Identity {
         match file.try_lock() {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => Err(CrawlError::Input(format!(
-                "--dir {} is in use by a node that runs; end that one first, or name another directory",
+                "{} is in use by a node that runs; end that one first, or name another directory",
                 dir.display()
             ))),
             Err(TryLockError::Error(source)) => Err(at(source)),
@@ -66,18 +66,18 @@ impl Identity {
                 let has_crawl = Self::crawl_dir(dir).exists();
                 if has_crawl {
                     return Err(CrawlError::Input(format!(
-                        "--dir {}: it holds something that is no node of a fleet; name another directory",
+                        "{} holds something that is no node of a fleet; name another directory",
                         dir.display()
                     )));
                 }
                 Self::begin(dir, node, fleet)
             }
             Some(known) if known.fleet != fleet.id => Err(CrawlError::Input(format!(
-                "--dir {} is of a node of another fleet; name another directory, or remove it",
+                "{} is of a node of another fleet; name another directory, or remove it",
                 dir.display()
             ))),
             Some(known) if known.node != node => Err(CrawlError::Input(format!(
-                "--dir {} is node '{1}', not '{node}'; give --node {1}, or name another directory",
+                "{} is node '{1}', not '{node}'; join as {1}, or name another directory",
                 dir.display(),
                 known.node
             ))),

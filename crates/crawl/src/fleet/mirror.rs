@@ -61,7 +61,7 @@ impl Mirror {
         let dir = cache.join(format!("{}-{}", definition.name, definition.id));
         make_dir(&dir).map_err(|error| {
             CrawlError::Input(format!(
-                "--cache {}: {error}; name another directory",
+                "{}: {error}; name another directory for what is read of the fleet",
                 cache.display()
             ))
         })?;

@@ -32,8 +32,11 @@ const MAY_CHANGE: [&str; 9] = [
 ];
 /// Those have their own way.
 const NOT_SO: [(&str, &str); 2] = [
-    ("limits.max_pages", "--max-pages says it for a whole fleet"),
-    ("limits.time_limit_s", "'portolan fleet end' ends a fleet"),
+    (
+        "limits.max_pages",
+        "the fleet has a limit of its own for all nodes together",
+    ),
+    ("limits.time_limit_s", "a fleet ends when a person ends it"),
 ];
 
 /// The settings `text` with some changed, each written `NAME=VALUE`. An error names the one that cannot be changed while
@@ -44,7 +47,7 @@ pub fn change_settings(text: &str, changes: &[String]) -> Result<String, CrawlEr
     let internal = |e: toml::ser::Error| CrawlError::Internal(e.to_string());
     let mut table = Table::try_from(&old).map_err(internal)?;
     for change in changes {
-        let wrong = |what: &str| CrawlError::Input(format!("--set {change}: {what}"));
+        let wrong = |what: &str| CrawlError::Input(format!("{change}: {what}"));
         let (name, value) = change
             .split_once('=')
             .ok_or_else(|| wrong("NAME=VALUE is wanted"))?;
@@ -63,13 +66,12 @@ pub fn change_settings(text: &str, changes: &[String]) -> Result<String, CrawlEr
             };
             section.get_mut(name)
         });
-        let place =
-            place.ok_or_else(|| wrong("there is no such setting; 'portolan config' prints all"))?;
+        let place = place.ok_or_else(|| wrong("there is no such setting"))?;
         *place = parsed(value);
     }
     let changed = toml::to_string(&table).map_err(internal)?;
-    let new =
-        Settings::with_overrides(&changed).map_err(|e| CrawlError::Input(e.in_file("--set")))?;
+    let new = Settings::with_overrides(&changed)
+        .map_err(|e| CrawlError::Input(e.in_file("the changed settings")))?;
     new.check()?;
     check_for_nodes(&new, &[])?;
     refuse_other_verdicts(&old, &new)?;
@@ -98,7 +100,7 @@ fn refuse_other_verdicts(old: &Settings, new: &Settings) -> Result<(), CrawlErro
     match changes.first() {
         None => Ok(()),
         Some(name) => Err(CrawlError::Input(format!(
-            "--set {name}: it decides which URLs are crawled, and cannot be changed while a fleet is at work; make a new fleet \
+            "{name} decides which URLs are crawled. It cannot be changed while a fleet is at work; make a new fleet \
              with it"
         ))),
     }
@@ -141,16 +143,13 @@ mod tests {
         for (refused, why) in [
             ("scope.max_depth=3", "make a new fleet"),
             ("limits.max_redirects=3", "decides which URLs"),
-            ("limits.max_pages=3", "--max-pages"),
+            ("limits.max_pages=3", "a limit of its own"),
             ("politeness.delay_ms", "NAME=VALUE"),
             ("politeness.nothing=3", "no such setting"),
             ("politeness.delay_ms=soon", "delay_ms"),
         ] {
             let error = change(&[refused]).expect_err(refused);
-            assert!(
-                error.contains(why) && error.contains("--set"),
-                "{refused}: {error}"
-            );
+            assert!(error.contains(why), "{refused}: {error}");
         }
     }
 }

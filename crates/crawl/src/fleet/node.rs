@@ -148,7 +148,7 @@ async fn live(
 }
 
 fn input(error: FleetError) -> CrawlError {
-    CrawlError::Input(error.to_string())
+    CrawlError::NoFleet(error)
 }
 
 /// `None` if it ends because there are new settings: it is to begin again at once.
@@ -408,7 +408,7 @@ pub fn fit_for_fleet(settings: &Settings) -> Result<(), CrawlError> {
     let refused = |what: &str| Err(CrawlError::Input(what.to_owned()));
     if partition.mode == ExchangeMode::CrossOver {
         return refused(
-            "partition.mode: in a fleet, 'cross-over' would have several machines ask one server at once; compare it on one machine, with 'portolan crawl --mode cross-over'",
+            "partition.mode: in a fleet, 'cross-over' would have several machines ask one server at once; compare it on one machine",
         );
     }
     match partition.method {

@@ -24,10 +24,7 @@ pub fn leave_signals<'t>(
     texts: impl Iterator<Item = &'t str>,
 ) -> Result<usize, CrawlError> {
     if !Crawl::exists(dir) {
-        return Err(CrawlError::Input(format!(
-            "{} holds no crawl; 'portolan crawl --out {0} URL' would start one there",
-            dir.display()
-        )));
+        return Err(CrawlError::NoCrawl(dir.to_owned()));
     }
     let canonicalizer = Crawl::canonicalizer(dir)?;
     let mut lines = String::new();

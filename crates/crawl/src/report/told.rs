@@ -195,10 +195,7 @@ impl Report {
             writeln!(f, "  Of those due, {urls} wait for {hosts} that fail:")?;
             self.waiting.tell(f)?;
             let when = date(self.waiting.come_back_ms);
-            writeln!(
-                f,
-                "  Not complete. Go on with the crawl after {when}, or at once with --retry-failed."
-            )?;
+            writeln!(f, "  Not complete. Go on with the crawl after {when}.")?;
         }
         let Waiting { urls, hosts, .. } = self.given_up;
         if urls > 0 {

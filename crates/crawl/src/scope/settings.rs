@@ -146,7 +146,6 @@ pub enum ScopeError {
 /// How a person writes a setting: some have an option on the command line.
 fn as_typed(setting: &str) -> String {
     match setting {
-        "include" | "exclude" => format!("--{setting} (setting scope.{setting})"),
         "host.include" => "[[host]] include".to_owned(),
         "host.exclude" => "[[host]] exclude".to_owned(),
         _ => format!("setting scope.{setting}"),

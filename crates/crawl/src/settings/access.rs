@@ -209,7 +209,7 @@ impl Settings {
             let name = check_field("access.headers", text)?;
             if self.is_withheld(name) || is_secret(name) {
                 let what = format!(
-                    "must not hold '{name}', which would go to every host; [[host]] headers, --auth and --bearer are for one"
+                    "must not hold '{name}', which would go to every host; [[host]] blocks have headers for one"
                 );
                 return wrong("access.headers", &what);
             }

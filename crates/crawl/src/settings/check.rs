@@ -35,13 +35,13 @@ impl Settings {
         if !self.frontier.order.is_for_crawls() {
             return wrong(
                 "frontier.order",
-                "is an order for replays of a known graph ('portolan order'); no crawl can have it",
+                "is an order for replays of a known graph; no crawl can have it",
             );
         }
         if self.frontier.order == Order::Pagerank && self.frontier.ranks.is_empty() {
             return wrong(
                 "frontier.ranks",
-                "must name a rank table for frontier.order = \"pagerank\"; 'portolan rank DIR --out FILE' writes one",
+                "must name a rank table for frontier.order = \"pagerank\", which is made from an earlier crawl's graph",
             );
         }
         Ok(())

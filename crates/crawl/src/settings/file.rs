@@ -88,12 +88,10 @@ impl<'a> File<'a> {
             .or_else(|| nearest(name, self.names.iter().filter(is_sibling)))
             .or_else(|| nearest(name, self.names.iter()));
         let meant = match known {
-            Some(known) => format!("did you mean '{known}'? "),
+            Some(known) => format!("; did you mean '{known}'?"),
             None => String::new(),
         };
-        SettingsError::plain(&format!(
-            "there is no setting '{name}'; {meant}'portolan config' lists them all"
-        ))
+        SettingsError::plain(&format!("there is no setting '{name}'{meant}"))
     }
 
     /// A value of the right kind that is none all the same, as serde tells it.

@@ -309,7 +309,7 @@ fn refuse_beside_server(plan: &Plan, has_seeds: bool) -> Result<(), CrawlError> 
     let has_scope = plan.settings.scope.scope == ScopeKind::Any || has_seeds;
     if !has_scope {
         return Err(CrawlError::Input(
-            "frontier_server.url: without a seed nothing is in scope, so nothing that the server grants would be fetched; give a SEED, or --scope any"
+            "frontier_server.url: without a seed nothing is in scope, so nothing that the server grants would be fetched; name a seed, or set scope.scope to \"any\""
                 .to_owned(),
         ));
     }
@@ -334,10 +334,7 @@ fn refuse_nothing_known(dir: &Path, partitions: &[Partition]) -> Result<(), Craw
     if sessions.map(|session| session.pages).sum::<u64>() > 0 {
         return Ok(());
     }
-    Err(CrawlError::Input(format!(
-        "--keep-fresh: the crawl in {} has fetched no page yet; 'portolan crawl --out {0}' does that first",
-        dir.display()
-    )))
+    Err(CrawlError::NothingFetched(dir.to_owned()))
 }
 
 /// Is it an address, or a name that is always this machine's?

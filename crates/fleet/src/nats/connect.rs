@@ -47,7 +47,7 @@ impl Bus {
         let named = servers.urls.join(", ");
         let no_server = |mut why: String| {
             if servers.tls.is_none() && why.contains("certificate") {
-                why.push_str("; give --ca, --cert and --key");
+                why.push_str("; certificates are needed");
             }
             let servers = named.clone();
             FleetError::NoServer { servers, why }

@@ -157,7 +157,7 @@ impl<'a> Cutter<'a> {
             },
             Method::DSet(_) if self.unit == Unit::Page => {
                 return Err(GraphError::Request(
-                    "DSets hold whole sites; use --by site with --method dset".to_owned(),
+                    "DSets hold whole sites, so a graph is divided into them by site".to_owned(),
                 ));
             }
             Method::DSet(sets) => self.by(&sets.for_graph(self.graph, parts)?),

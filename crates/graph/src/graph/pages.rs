@@ -120,7 +120,7 @@ impl Pages {
             return Ok(());
         }
         Err(GraphError::Request(
-            "this graph has no URLs, so its sites are not known; use --by page, or put NAME.urls \
+            "this graph has no URLs, so its sites are not known; cut it by page, or put NAME.urls \
              (one URL a line) beside NAME.graph"
                 .to_owned(),
         ))

@@ -8,6 +8,9 @@ use portolan_registry::{Snapshot, UrlFilter, UrlRecord, UrlState};
 use crate::error::{GraphError, Result};
 use crate::graph::{LinksBuilder, Note, PagesBuilder, WebGraph};
 
+/// The note about links that `CrawlPages::Known` would keep.
+pub const UNFETCHED: &str = "links to URLs that were not fetched; they are left out";
+
 /// Which URLs of a crawl are pages of its graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CrawlPages {
@@ -66,9 +69,7 @@ pub fn read_crawl(snapshot: &Snapshot, which: CrawlPages) -> Result<WebGraph> {
         notes.push(Note {
             count: outside,
             what: match which {
-                CrawlPages::Fetched => {
-                    "links to URLs that were not fetched; they are left out (--unfetched keeps them)"
-                }
+                CrawlPages::Fetched => UNFETCHED,
                 CrawlPages::Known => "links to URLs that are not written yet; they are left out",
             }
             .to_owned(),

@@ -13,7 +13,7 @@ use crate::graph::WebGraph;
 use crate::synthetic::SyntheticSpec;
 
 pub use bv::read_bv;
-pub use crawl::{CrawlPages, read_crawl};
+pub use crawl::{CrawlPages, UNFETCHED, read_crawl};
 pub use tsv::read_tsv;
 
 /// An input of this form is a synthetic graph: `synthetic:pages=1000000,links=10000000`.

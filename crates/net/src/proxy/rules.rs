@@ -87,7 +87,7 @@ impl Proxies {
             if proxy.wants_names && !self.resolves {
                 return Err(ProxyError(format!(
                     "the proxy {proxy} would resolve names itself, and private networks could not be guarded; write socks5://, or \
-                     allow it with --proxy-resolves (setting access.proxy_resolves)"
+                     let it (setting access.proxy_resolves)"
                 )));
             }
             *slot = Some(Arc::new(Proxy::clone(proxy).located()?));
@@ -207,7 +207,7 @@ mod tests {
     fn names_are_left_to_a_proxy_only_with_leave() {
         let tor = Proxies::of_url("socks5h://127.0.0.1:9050").expect("a proxy");
         let said = tor.clone().located().expect_err("no leave").to_string();
-        assert!(said.contains("--proxy-resolves"), "{said}");
+        assert!(said.contains("access.proxy_resolves"), "{said}");
         let tor = tor.resolving(true).located().expect("leave was given");
         assert!(tor.resolves(&Origin::new(Scheme::Http, "a.test", 80)) && tor.is_resolving());
         assert!(!Proxies::default().resolving(true).is_resolving());

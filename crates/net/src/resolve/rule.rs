@@ -15,7 +15,7 @@ pub struct ResolveRule {
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "--resolve '{text}': {problem}; write it as in '*.example.test=127.0.0.1:8080', 'example.test=[::1]' or '*=127.0.0.0/16:8080'"
+    "'{text}': {problem}; write it as in '*.example.test=127.0.0.1:8080', 'example.test=[::1]' or '*=127.0.0.0/16:8080'"
 )]
 pub struct ResolveRuleError {
     text: String,
@@ -241,10 +241,7 @@ mod tests {
             "a.test=[::1]x:80",
         ] {
             let sentence = ResolveRule::parse(bad).expect_err(bad).to_string();
-            assert!(
-                sentence.starts_with(&format!("--resolve '{bad}': ")),
-                "{sentence}"
-            );
+            assert!(sentence.starts_with(&format!("'{bad}': ")), "{sentence}");
         }
     }
 }

@@ -48,6 +48,12 @@ pub(crate) fn run(arguments: Box<CrawlArguments>) -> Result<ExitCode, Failure> {
         say!("{report}");
     }
     if report.stopped_by == StoppedBy::Waiting.name() {
+        if !json && !quiet {
+            sayln!(
+                "  At once: portolan crawl --out {} --retry-failed",
+                dir.display()
+            );
+        }
         return Ok(ExitCode::from(EXIT_WAITING));
     }
     if report.pages == 0 && report.stopped_by == StoppedBy::Done.name() {

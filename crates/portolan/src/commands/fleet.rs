@@ -79,20 +79,6 @@ pub(super) async fn open(fleet: &NamedArguments) -> Result<Fleet, Failure> {
     Ok(Fleet::open(&fleet.servers.servers(), &fleet.name).await?)
 }
 
-/// What a person can change about it is bad input.
-impl From<FleetError> for Failure {
-    fn from(error: FleetError) -> Self {
-        match error {
-            FleetError::Refused(_)
-            | FleetError::Unavailable(_)
-            | FleetError::Damaged(_)
-            | FleetError::Cut { .. }
-            | FleetError::NoServer { .. } => Failure::failed(error),
-            error => Failure::usage(error),
-        }
-    }
-}
-
 async fn new(arguments: &NewArguments) -> Result<(), Failure> {
     let settings = read_settings(arguments.config.as_deref(), Settings::default())?;
     settings.check().map_err(Failure::usage)?;

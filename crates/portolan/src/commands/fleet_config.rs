@@ -53,7 +53,13 @@ async fn print(fleet: &Fleet) -> Result<(), Failure> {
 async fn change(fleet: &Fleet, set: &[String]) -> Result<(), Failure> {
     loop {
         let (version, text) = fleet.settings().await?;
-        let changed = portolan_crawl::fleet::change_settings(&text, set)?;
+        let changed = portolan_crawl::fleet::change_settings(&text, set).map_err(|error| {
+            let error = format!("--set {error}");
+            match error.contains("limits.max_pages") {
+                true => Failure::usage(format!("{error} (--max-pages)")),
+                false => Failure::usage(error),
+            }
+        })?;
         match fleet.change_settings(version, &changed).await {
             Ok(()) => break,
             // Somebody else changed some meanwhile.

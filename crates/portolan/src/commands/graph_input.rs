@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use portolan_graph::{Chart, CrawlPages, GraphError, WebGraph, read_crawl, read_files};
+use portolan_graph::{Chart, CrawlPages, GraphError, UNFETCHED, WebGraph, read_crawl, read_files};
 
 use super::inspect;
 use crate::arguments_graph::GraphInput;
@@ -56,6 +56,9 @@ pub(super) fn read(input: &GraphInput) -> Result<WebGraph, Failure> {
     };
     for note in &graph.notes {
         noteln!("note: {note}");
+    }
+    if graph.notes.iter().any(|note| note.what == UNFETCHED) {
+        noteln!("note: --unfetched keeps those links");
     }
     Ok(graph)
 }

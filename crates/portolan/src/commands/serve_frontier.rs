@@ -66,6 +66,9 @@ pub(crate) fn run(arguments: &ServeFrontierArguments) -> Result<ExitCode, Failur
     match runtime.block_on(serve(options, stop, begun)) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error @ FrontierError::Input(_)) => Err(Failure::usage(error)),
+        Err(error @ FrontierError::PlainText(_)) => Err(Failure::usage(format!(
+            "{error}; give --tls-cert and --tls-key, or --insecure if the network is to be trusted"
+        ))),
         Err(error) => Err(Failure::failed(error)),
     }
 }
