@@ -167,6 +167,13 @@ fn a_crawl_is_looked_into_while_it_runs_and_when_the_servers_are_gone() {
     assert_eq!(witness.report().repeats, 0);
     assert!(truth.missed(&witness.per_url()).is_empty());
 
+    // What nodes did is told when they have left, too.
+    let traffic = world.fleet("traffic", &["--json"]).succeeded().json();
+    let of = |node: &str, what: &str| number(&traffic["nodes"][node], what);
+    assert!(of("a", "link_messages") > 0 && of("b", "link_messages") > 0);
+    let report = world.fleet("report", &["--json"]).succeeded().json();
+    let requests = of("a", "requests") + of("b", "requests");
+    assert_eq!(requests, number(&report, "requests"), "{traffic}");
     let by_name = world.fleet("urls", &["--format", "csv"]).succeeded().out;
     let dset = format!(".h1.{}", world.site.web.spec().suffix);
     let top = ["--json", "--top", "1000", "--dset", &dset];

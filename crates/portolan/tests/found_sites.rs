@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 const PARTS: u16 = 8;
-/// The part vector lists as many hosts.
-const LISTED: u32 = 3;
+/// The part vector lists as many hosts, one for each part.
+const LISTED: u32 = PARTS as u32;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sites that the part vector does not list.
@@ -56,7 +56,7 @@ impl World {
             return None;
         }
         let mut spec = WebSpec::demo()
-            .with_hosts(40)
+            .with_hosts(48)
             .with_pages_per_host(25)
             .with_latency_ms(10.0);
         spec.odd.host_share = 0.0;
@@ -186,14 +186,17 @@ impl World {
     }
 }
 
-/// A part vector of `PARTS` parts that lists a few hosts.
+/// A part vector of `PARTS` parts that lists few hosts.
 fn vector(site: &Site) -> PathBuf {
     let suffix = &site.web.spec().suffix;
     let node = |host: u32| format!("{host}\thttp://h{host}.{suffix}/\t100\n");
     let nodes: String = (0..LISTED).map(node).collect();
     let (nodes_file, edges_file) = (site.path("nodes.tsv"), site.path("edges.tsv"));
     std::fs::write(&nodes_file, nodes).expect("written");
-    std::fs::write(&edges_file, "0\t1\n1\t2\n").expect("written");
+    let edges: String = (1..LISTED)
+        .map(|host| format!("{}\t{host}\n", host - 1))
+        .collect();
+    std::fs::write(&edges_file, edges).expect("written");
     let vector = site.path("few.pv");
     let parts = PARTS.to_string();
     run(portolan()

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 const PARTITIONS: usize = 24;
-/// The slow node is stopped for this long, and then goes on for as long.
-const STOPPED: Duration = Duration::from_millis(250);
+/// The slow node is stopped for this long, and then goes on for less: answers that come meanwhile wait for it.
+const STOPPED: Duration = Duration::from_millis(360);
+const GOES_ON: Duration = Duration::from_millis(240);
 
 /// What a node held and had fetched at some time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,7 +95,7 @@ fn a_node_at_half_speed_gets_less_and_keeps_that() {
     let history = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
-                for (word, pause) in [("STOP", STOPPED), ("CONT", STOPPED)] {
+                for (word, pause) in [("STOP", STOPPED), ("CONT", GOES_ON)] {
                     signal(half, word);
                     std::thread::sleep(pause);
                 }

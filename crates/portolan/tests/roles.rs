@@ -245,7 +245,7 @@ fn clients_come_and_go_while_the_crawl_runs() {
 /// at once".
 fn goes_on_for(nodes: &[(&str, &str)]) -> Option<Duration> {
     let mut spec = spec();
-    spec.faults.error_share = 0.1;
+    spec.faults.error_share = 0.2;
     spec.faults.errors = vec![Fault::NotFound, Fault::TooMany];
     let world = World::new(spec, "")?;
     let nodes: Vec<_> = nodes
@@ -268,8 +268,9 @@ fn goes_on_for(nodes: &[(&str, &str)]) -> Option<Duration> {
     Some(took)
 }
 
-/// 3 s of waiting for them, and some looks at all partitions.
-const END_WITHIN: Duration = Duration::from_secs(20);
+/// For URLs that are due once more beside those that are refused, 3 s of waiting for these, and some looks at all partitions, on
+/// a busy machine.
+const END_WITHIN: Duration = Duration::from_secs(45);
 
 #[test]
 fn what_clients_are_refused_for_ever_does_not_hold_the_end_up() {

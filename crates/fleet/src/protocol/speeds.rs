@@ -72,8 +72,10 @@ impl Speeds {
             }
         }
         let fastest = seen.keys().map(|node| self.of(node)).fold(0.0, f64::max);
-        for speed in self.known.values_mut() {
-            *speed = (*speed / fastest.max(SLOWEST)).clamp(SLOWEST, 1.0);
+        // Also of those that nothing was known of: where one is faster than 1, they are slower.
+        for node in seen.keys() {
+            let speed = (self.of(node) / fastest.max(SLOWEST)).clamp(SLOWEST, 1.0);
+            self.known.insert(node.clone(), speed);
         }
     }
 }
@@ -119,6 +121,23 @@ mod tests {
             last.iter().copied().fold(0.0, f64::max),
         );
         assert!(most - least < 0.05, "it goes up and down: {shares:?}");
+    }
+
+    #[test]
+    fn who_is_slower_than_one_that_is_fast_counts_for_less() {
+        let mut speeds = Speeds::default();
+        for window in 0..2 {
+            // The slow one is within what counts as the same pace, the fast one is not.
+            let seen = |pages: u64| Seen {
+                pages: pages * window,
+                share: 0.5,
+                is_busy: true,
+            };
+            let both = BTreeMap::from([("a".to_owned(), seen(630)), ("b".to_owned(), seen(380))]);
+            speeds.look(window * WINDOW_MS, WINDOW_MS, &both);
+        }
+        assert_eq!(speeds.of("a"), 1.0);
+        assert!(speeds.of("b") < 0.85, "{speeds:?}");
     }
 
     #[test]
