@@ -10,8 +10,10 @@ class Capture:
         headers = record.rec_headers
         self.kind = record.rec_type
         self.url = headers.get_header("WARC-Target-URI")
-        self.status = int(record.http_headers.get_statuscode())
-        self.encoding = record.http_headers.get_header("Content-Encoding")
+        # The record of an answer that said that nothing has changed has no head.
+        http = record.http_headers
+        self.status = int(http.get_statuscode()) if http else None
+        self.encoding = http.get_header("Content-Encoding") if http else None
         self.refers_to = headers.get_header("WARC-Refers-To-Target-URI")
         # The last word of its URL, such as "server-not-modified".
         self.profile = (headers.get_header("WARC-Profile") or "").rsplit("/", 1)[-1]

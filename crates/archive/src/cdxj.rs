@@ -76,7 +76,8 @@ pub(crate) fn line_start_of(
             "resource" => record.header("Content-Type"),
             _ => http.media_type(),
         },
-        status: (record.kind() != "resource").then_some(&*http.status),
+        status: Some(&*http.status)
+            .filter(|status| record.kind() != "resource" && !status.is_empty()),
         digest: record.header("WARC-Payload-Digest").unwrap_or(&empty),
     })
 }

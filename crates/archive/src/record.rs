@@ -65,8 +65,8 @@ impl RecordBuilder {
         self.build_records(capture, Some(payload_bytes), None, outlinks)
     }
 
-    /// For an answer that says that what `first` holds is not modified (304): its head, as received. The payload's SHA-1
-    /// is in `capture`.
+    /// For an answer that says that what `first` holds is not modified (304). The record has no block: who replays it takes head and payload of
+    /// the first, where the head of a 304 would be all that is shown. That head is in the metadata. The payload's SHA-1 is in `capture`.
     pub fn build_not_modified(&mut self, capture: &Capture<'_>, first: &SeenRecord) -> Built {
         let revisit = Revisit {
             profile: NOT_MODIFIED,
@@ -104,7 +104,8 @@ impl RecordBuilder {
         let mut out = Vec::with_capacity(capture.body.len() / 2 + 4096);
 
         self.head.clear();
-        if capture.resource_type.is_none() {
+        let is_not_modified = revisit.is_some_and(|revisit| revisit.profile == NOT_MODIFIED);
+        if capture.resource_type.is_none() && !is_not_modified {
             let (head, status) = (capture.response_head, capture.status);
             push_stored_head(&mut self.head, head, status, payload_bytes);
         }
@@ -124,6 +125,10 @@ impl RecordBuilder {
         if !capture.request_head.is_empty() {
             self.push_request(&mut out, capture, &url, ids);
             records += 1;
+        }
+        self.fields.clear();
+        if is_not_modified {
+            push_head(&mut self.fields, capture.response_head);
         }
         self.push_metadata(&mut out, capture, &url, ids, outlinks);
         let conversions = capture.conversions.iter().take(MAX_CONVERSIONS);
@@ -199,7 +204,7 @@ impl RecordBuilder {
             } else {
                 capture.resource_type.or(head.media_type())
             },
-            status: capture.resource_type.is_none().then_some(&*head.status),
+            status: Some(&*head.status).filter(|status| !status.is_empty()),
             digest: digests.payload,
         });
         let packing = if !self.recompress_encoded && revisit.is_none() && is_packed(&head) {
@@ -236,6 +241,7 @@ impl RecordBuilder {
         self.members.append(out, record, Packing::Store);
     }
 
+    /// Behind what `self.fields` has already.
     fn push_metadata<'l>(
         &mut self,
         out: &mut Vec<u8>,
@@ -244,7 +250,6 @@ impl RecordBuilder {
         ids: VisitIds,
         outlinks: impl IntoIterator<Item = (&'l str, LinkKind)>,
     ) {
-        self.fields.clear();
         push_facts(&mut self.fields, capture);
         for (link, kind) in outlinks {
             push_outlink(&mut self.fields, link, kind);
@@ -429,6 +434,15 @@ fn push_id(record: &mut Vec<u8>, name: &str, id: u128) {
 fn push_address(record: &mut Vec<u8>, capture: &Capture<'_>) {
     if let Some(ip) = capture.ip {
         push_field(record, "WARC-IP-Address", &ip.to_string());
+    }
+}
+
+/// The head of an answer that no other record has, a field for each line.
+fn push_head(fields: &mut Vec<u8>, head: &[u8]) {
+    for line in String::from_utf8_lossy(head).lines() {
+        if !line.trim().is_empty() {
+            push_field(fields, "responseHead", line);
+        }
     }
 }
 

@@ -21,6 +21,7 @@ pub(crate) use keeper::{Keeper, release_waiting};
 pub(crate) use lastmod::Lastmods;
 pub(crate) use notes::{Note, NoteBox, Signal};
 pub use spool::leave_signals;
+pub(crate) use spool::{Teller, leave, waiting_files};
 pub use survey::{Forecast, HostFreshness, NextFetch, Survey, survey};
 
 use portolan_model::{LinkKind, Order, Reason, Verdict};

@@ -4,13 +4,13 @@
 //! directory a crawl) with `sealed` (files with checksums), `recovery` (what a start did), and `division` (who fetches what) with `claims`, `worker` (a thread with its partitions, which grants turns) with `client` (the half that fetches), `mapper` (names resolved ahead),
 //! `turn` (one host, a few URLs) with `asker` (the one way to ask), `address` and `body_watch`, `promise` and `pauses` (what outlives us), `robots` (settled before any page) with `neighbour` (what other hosts are owed), `page` (an answer becomes a
 //! visit) with `modules` (who reads what) and `links`, `commit` (the archivist makes it durable), `watch` (sees the end).
-//! `outages` (who is waited for), `retry` (what failed is asked for again), `session` (all of it is), `keep` (what is worth most is, without end).
+//! `outages` (who is waited for), `retry` (what failed is asked for again), `session` (all of it is), `keep` (what is worth most is, without end) with `indexnow` (sites say what has changed).
 //! `fleet`: a node's part of a crawl on many machines.
 //! Beside them: `scope` (may a link be crawled), `access` (what is sent along, and what is particular to hosts), `politeness` (how long a host rests), `gate`
 //! (addresses and hosts, shared by all workers), `network` (is it they or we?), `pools` (who may be at work, and who waits), `rate` (bytes a second), `parking` (idle
 //! connections), `machine` (how many of them), `budget` (when to stop),
 //! `metrics` and `report` (what is told), `settings` and `assembly` (what everything is made from),
-//! `archived` (what is stored of a URL), `preview` (what would be done with one), `check` (is all as it was written), `bench` (parts of the way alone, to be measured; only with the feature of that name).
+//! `archived` (what is stored of a URL), `preview` (what would be done with one), `once` (one request outside of turns), `check` (is all as it was written), `bench` (parts of the way alone, to be measured; only with the feature of that name).
 //!
 //! # Example
 //!
@@ -59,6 +59,7 @@ mod granted;
 mod hand;
 mod hand_over;
 mod haul;
+mod indexnow;
 mod judging;
 mod keep;
 mod links;
@@ -69,6 +70,7 @@ mod modules;
 mod named;
 mod neighbour;
 mod network;
+mod once;
 mod outages;
 mod outside;
 mod page;
@@ -111,6 +113,7 @@ pub use directory::snapshot;
 pub use division::dsets;
 pub use error::CrawlError;
 pub use fresh::{Fresh, write_fresh};
+pub use indexnow::{PingCounts, PingOptions, receive_pings};
 pub use keep::{Forecast, HostFreshness, NextFetch, Survey, leave_signals, survey};
 pub use machine::TooFewFiles;
 pub use machine::{memory_bytes, raise_open_files};

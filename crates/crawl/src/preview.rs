@@ -11,16 +11,16 @@ use portolan_model::{
     CanonicalUrl, Canonicalizer, LinkKind, Outcome, PartitionId, Reason, SystemClock, Verdict,
     Visit,
 };
-use portolan_net::{BodySink, Method, NetError, Request, Response};
+use portolan_net::{BodySink, NetError, Response};
 use portolan_registry::Due;
 
-use crate::asker::origin_of;
 use crate::assembly;
 use crate::body_watch::BodyWatch;
 use crate::crawl::Seed;
 use crate::error::CrawlError;
 use crate::mapper::{self, NameDrop};
 use crate::named::Named;
+use crate::once::ask_once;
 use crate::page::{Fetched, Processed, Workbench, ask_programs};
 use crate::robots::{FirstBytes, whole_lines};
 use crate::settings::Settings;
@@ -226,19 +226,7 @@ impl Looker {
         url: &CanonicalUrl,
         sink: &mut dyn BodySink,
     ) -> Result<(Response, Option<IpAddr>), NetError> {
-        let origin = origin_of(url);
-        let access = self.shared.access.of(url.host());
-        let resolved = self.shared.address_of(&origin).await?;
-        let mut connection = self.shared.connector.connect(&origin, &resolved).await?;
-        let (path, clock) = (url.path_and_query(), &*self.shared.clock);
-        let request = Request {
-            method: Method::Get,
-            user_agent: access.user_agent.as_deref(),
-            extra: &self.shared.access.fields(&access, &origin, path, clock),
-            ..Request::get(path)
-        };
-        let response = connection.fetch(&request, sink).await?;
-        Ok((response, connection.peer()))
+        ask_once(&self.shared, url, sink).await
     }
 
     /// The way of every answer; its record is thrown away.

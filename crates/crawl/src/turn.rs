@@ -452,10 +452,16 @@ impl Visitor {
 
     async fn finish(&mut self, due: Due, processed: Processed, signals: Vec<Signal>) {
         let Processed {
-            visit,
+            mut visit,
             links,
             record,
         } = processed;
+        if let Some(keeper) = &self.shared.keeper
+            && !matches!(visit.outcome, Outcome::Retry(_))
+            && keeper.was_told_of(due.doc)
+        {
+            visit.was_told_of(due.last.as_deref().map(|last| &last.visit));
+        }
         let pulse = self.asker.pulse;
         let note = self.shared.keeper.is_some().then(|| {
             let at = (self.turn.host, self.partition);

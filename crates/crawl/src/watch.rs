@@ -144,10 +144,14 @@ impl Watcher {
                 shared.budget.stop_now(StoppedBy::Error);
                 return;
             }
-            if shared.budget.is_stopping()
-                && stopping_since.get_or_insert_with(Instant::now).elapsed() > GRACE
-            {
-                shared.budget.stop_now(StoppedBy::Signal);
+            if shared.budget.is_stopping() {
+                if let Some(granted) = &shared.granted {
+                    // The archivist may be waiting for a server that does not answer.
+                    granted.note_ending();
+                }
+                if stopping_since.get_or_insert_with(Instant::now).elapsed() > GRACE {
+                    shared.budget.stop_now(StoppedBy::Signal);
+                }
             }
             let settled = shared.metrics.settled.load(Ordering::Relaxed);
             if !self.waits() || settled != std::mem::replace(&mut settled_before, settled) {

@@ -45,11 +45,16 @@ impl Budget {
         }
     }
 
-    /// A life is over: only what it has settled counts.
+    /// What a life took is gone with it: only what it has settled counts.
     fn settle(&mut self, incarnation: Incarnation, pages: u64) {
         if let Some(taken) = self.taken.get_mut(&incarnation) {
             *taken = (*taken).min(pages);
         }
+    }
+
+    fn is_settled(&self, incarnation: Incarnation, pages: u64) -> bool {
+        let taken = self.taken.get(&incarnation);
+        taken.is_none_or(|taken| *taken <= pages)
     }
 }
 
@@ -74,12 +79,23 @@ pub(crate) async fn give_back(
     change(main, |budget| budget.give_back(incarnation, pages)).await
 }
 
+/// Lives that are over, or begin again, and the pages that each has settled.
 pub(crate) async fn settle(
     main: &Kv,
-    incarnation: Incarnation,
-    pages: u64,
+    lives: impl IntoIterator<Item = (Incarnation, u64)>,
 ) -> Result<(), FleetError> {
-    change(main, |budget| budget.settle(incarnation, pages)).await
+    let budget = read(main).await?;
+    let mut lives: Vec<_> = lives.into_iter().collect();
+    lives.retain(|(incarnation, pages)| !budget.is_settled(*incarnation, *pages));
+    if lives.is_empty() {
+        return Ok(());
+    }
+    change(main, |budget| {
+        for (incarnation, pages) in &lives {
+            budget.settle(*incarnation, *pages);
+        }
+    })
+    .await
 }
 
 /// False if there is no limit.

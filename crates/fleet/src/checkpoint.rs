@@ -1,6 +1,7 @@
 //! Checkpoints of partitions as objects of the store: pieces of their files, and one object that names them. Files that
 //! two checkpoints share are the same pieces.
 
+use crate::definition::random;
 use crate::error::FleetError;
 use crate::records::{Epoch, Incarnation};
 use portolan_model::PartitionId;
@@ -81,16 +82,27 @@ pub struct Upload {
     pub incarnation: Incarnation,
     pub epoch: Epoch,
     pub seq: u64,
+    /// Drawn by lot: a checkpoint that is put there again, under the same epoch and number, has objects of its own.
+    pub drawn: u64,
 }
 
 impl Upload {
-    pub fn new(partition: PartitionId, incarnation: Incarnation, epoch: Epoch, seq: u64) -> Self {
-        Self {
+    /// # Errors
+    ///
+    /// If the machine has no random bytes.
+    pub fn new(
+        partition: PartitionId,
+        incarnation: Incarnation,
+        epoch: Epoch,
+        seq: u64,
+    ) -> Result<Self, FleetError> {
+        Ok(Self {
             partition: partition.0,
             incarnation,
             epoch,
             seq,
-        }
+            drawn: u64::from_le_bytes(random()?),
+        })
     }
 
     /// The object that names all others.
@@ -109,8 +121,11 @@ impl Upload {
             incarnation,
             epoch,
             seq,
+            drawn,
         } = self;
-        format!("{CHECKPOINTS}p{partition:05}/{incarnation:016x}/{epoch:010}.{seq:020}.")
+        format!(
+            "{CHECKPOINTS}p{partition:05}/{incarnation:016x}/{epoch:010}.{seq:020}.{drawn:016x}."
+        )
     }
 }
 
@@ -119,12 +134,13 @@ pub(crate) fn checkpoint_upload(key: &str) -> Option<Upload> {
     let mut parts = key.strip_prefix(CHECKPOINTS)?.splitn(3, '/');
     let partition = parts.next()?.strip_prefix('p')?.parse().ok()?;
     let incarnation = Incarnation::from_str_radix(parts.next()?, 16).ok()?;
-    let mut name = parts.next()?.splitn(3, '.');
+    let mut name = parts.next()?.splitn(4, '.');
     Some(Upload {
         partition,
         incarnation,
         epoch: name.next()?.parse().ok()?,
         seq: name.next()?.parse().ok()?,
+        drawn: u64::from_str_radix(name.next()?, 16).ok()?,
     })
 }
 
@@ -147,7 +163,7 @@ mod tests {
 
     #[test]
     fn keys_say_what_they_are_of() {
-        let upload = Upload::new(PartitionId(12), 0xfeed, 3, 77);
+        let upload = Upload::new(PartitionId(12), 0xfeed, 3, 77).expect("random bytes");
         for key in [
             upload.manifest_key(),
             upload.piece_key("known-00000001.tbl", 8),
@@ -161,7 +177,8 @@ mod tests {
         for key in [
             "warc/a/0",
             "checkpoint/p1",
-            "checkpoint/x/1/2.3.m",
+            "checkpoint/x/1/2.3.4.m",
+            "checkpoint/p1/1/2.3.manifest",
             "journal/a/xyz/1",
         ] {
             assert!(checkpoint_upload(key).is_none() && journal_chunk(key).is_none());

@@ -1,12 +1,17 @@
 //! What a fleet is: written once by `portolan fleet new`, read by each node that joins.
 
 use crate::error::FleetError;
+use crate::group::{Group, check_owners};
+use crate::hub::CrawlDefinition;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The format of everything that the fleet keeps in NATS and in the store. A program that knows another one does not
 /// join.
 pub const FORMAT: u32 = 1;
+
+/// The format of what groups under a hub keep: a program that knows no groups would take one for a whole fleet.
+pub(crate) const FORMAT_OF_GROUPS: u32 = 2;
 
 /// How long a node may go without renewing its lease, where a fleet says nothing else.
 pub const LEASE_MS: u64 = 30_000;
@@ -31,6 +36,24 @@ pub struct NewFleet {
     pub log_bytes: u64,
 }
 
+/// What a person decides about a group: the rest is what the hub says.
+#[derive(Clone, Debug)]
+pub struct NewGroup {
+    /// The crawl, as the hub knows it; and which of its groups.
+    pub crawl: String,
+    pub group: String,
+    /// The hub's JetStream domain.
+    pub hub_domain: String,
+    /// As `NewFleet` has them; the store is the group's own.
+    pub blobs: String,
+    pub lease_ms: u64,
+    pub max_pages: Option<u64>,
+    pub link_bytes: u64,
+    pub log_bytes: u64,
+    /// What links for other groups may take on each server's disk while the hub or these are away.
+    pub up_bytes: u64,
+}
+
 /// What all nodes of a fleet have in common; it never changes.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Definition {
@@ -48,6 +71,9 @@ pub struct Definition {
     pub max_pages: Option<u64>,
     /// Tells this fleet from an earlier one of the same name.
     pub id: String,
+    /// A fleet that is a group under a hub: which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<Group>,
 }
 
 impl Definition {
@@ -70,7 +96,49 @@ impl Definition {
             lease_ms: fleet.lease_ms.max(1_000),
             max_pages: fleet.max_pages,
             id: random_hex::<8>()?,
+            group: None,
         })
+    }
+
+    /// A group's: what all groups must agree on comes from the hub.
+    pub(crate) fn of_group(new: &NewGroup, crawl: &CrawlDefinition) -> Result<Self, FleetError> {
+        let group = Group {
+            name: new.group.clone(),
+            crawl: crawl.name.clone(),
+            crawl_id: crawl.id.clone(),
+            crawl_checksum: crawl.checksum(),
+            hub_domain: new.hub_domain.clone(),
+            groups: crawl.groups.clone(),
+            owners: crawl.owners.clone(),
+        };
+        if !group.groups.contains(&group.name) {
+            return Err(FleetError::Groups(format!(
+                "'{}' is none of them: {}",
+                group.name,
+                group.groups.join(", ")
+            )));
+        }
+        Ok(Self {
+            format: FORMAT_OF_GROUPS,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            name: group.fleet_of(&group.name),
+            settings: crawl.settings.clone(),
+            seeds: crawl.seeds.clone(),
+            secret: crawl.secret.clone(),
+            partitions: crawl.partitions,
+            blobs: new.blobs.clone(),
+            lease_ms: new.lease_ms.max(1_000),
+            max_pages: new.max_pages,
+            id: random_hex::<8>()?,
+            group: Some(group),
+        })
+    }
+
+    /// How many partitions its nodes share: of a group, those that are its own.
+    pub fn own_partitions(&self) -> u16 {
+        self.group
+            .as_ref()
+            .map_or(self.partitions, Group::partitions)
     }
 
     /// What documents and hosts are identified by.
@@ -100,7 +168,7 @@ impl Definition {
         }
         let damaged = |error: serde_json::Error| FleetError::Damaged(error.to_string());
         let Format { format } = serde_json::from_slice(json).map_err(damaged)?;
-        if format != FORMAT {
+        if !matches!(format, FORMAT | FORMAT_OF_GROUPS) {
             return Err(FleetError::OtherFormat {
                 theirs: format,
                 ours: FORMAT,
@@ -108,10 +176,17 @@ impl Definition {
         }
         let definition: Self = serde_json::from_slice(json).map_err(damaged)?;
         let secret = data_encoding::HEXLOWER.decode(definition.secret.as_bytes());
-        if secret.map_or(true, |bytes| bytes.len() != 32) || definition.partitions == 0 {
+        let is_group = definition.group.is_some();
+        if secret.map_or(true, |bytes| bytes.len() != 32)
+            || definition.partitions == 0
+            || is_group != (format == FORMAT_OF_GROUPS)
+        {
             return Err(FleetError::Damaged(
                 "its secret or its partitions".to_owned(),
             ));
+        }
+        if let Some(group) = &definition.group {
+            check_owners(&group.groups, &group.owners, definition.partitions)?;
         }
         Ok(definition)
     }
@@ -136,7 +211,7 @@ pub fn check_name(what: &'static str, name: &str) -> Result<(), FleetError> {
     }
 }
 
-fn random_hex<const BYTES: usize>() -> Result<String, FleetError> {
+pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, FleetError> {
     Ok(data_encoding::HEXLOWER.encode(&random::<BYTES>()?))
 }
 

@@ -23,6 +23,12 @@ pub enum FleetError {
     BadName { what: &'static str, name: String },
     #[error("there is a fleet '{0}' already")]
     Taken(String),
+    #[error("there is a crawl '{0}' on the hub already")]
+    CrawlTaken(String),
+    #[error("the crawl's groups: {0}")]
+    Groups(String),
+    #[error("the hub, JetStream domain '{domain}', is not reached from these servers: {why}")]
+    NoHub { domain: String, why: String },
     #[error("there is no fleet '{0}' on these servers")]
     Unknown(String),
     #[error(

@@ -4,13 +4,18 @@ mod look;
 
 use crate::budget::{self, Budget};
 use crate::error::FleetError;
-use crate::links::{self, Message};
+use crate::group::fleet_name;
+use crate::hub::Hub;
+use crate::links::{self, Keys, Message};
 use crate::nats::{Bus, Follower, Kv, Swap, patiently, stream_config};
+use crate::pieces;
 use crate::protocol::{Assignment, Control};
 use crate::records::ShipRecord;
 use crate::ship::Ship;
 use crate::stored::DEFINITION;
-use crate::{Blobs, Definition, Delivery, NewFleet, Servers, Shipped, Wish, names};
+use crate::{
+    Blobs, Definition, Delivery, Group, NewFleet, NewGroup, Servers, Shipped, Wish, names,
+};
 use bytes::Bytes;
 use portolan_model::PartitionId;
 use std::sync::Arc;
@@ -34,9 +39,40 @@ impl Fleet {
     /// is taken.
     pub async fn create(servers: &Servers, new: NewFleet) -> Result<Self, FleetError> {
         let bus = Bus::connect(servers, &new.name).await?;
-        let blobs = Blobs::open(&new.blobs)?;
+        let disk = Disk {
+            links: new.link_bytes,
+            log: new.log_bytes,
+            up: 0,
+        };
+        Self::make(bus, Definition::new(new)?, disk).await
+    }
+
+    /// Makes a group's fleet, on the group's own servers, which reach the hub by leaf connections.
+    pub async fn create_group(servers: &Servers, new: NewGroup) -> Result<Self, FleetError> {
+        let name = fleet_name(&new.crawl, &new.group);
+        let bus = Bus::connect(servers, &name).await?;
+        let no_hub = |error: FleetError| match error {
+            FleetError::Unavailable(why) => FleetError::NoHub {
+                domain: new.hub_domain.clone(),
+                why,
+            },
+            error => error,
+        };
+        let hub = Hub::reach(&bus, &new.hub_domain, &new.crawl).await;
+        let hub = hub.map_err(no_hub)?;
+        let definition = Definition::of_group(&new, hub.definition())?;
+        let disk = Disk {
+            links: new.link_bytes,
+            log: new.log_bytes,
+            up: new.up_bytes,
+        };
+        Self::make(bus, definition, disk).await
+    }
+
+    async fn make(bus: Bus, definition: Definition, disk: Disk) -> Result<Self, FleetError> {
+        let blobs = Blobs::open(&definition.blobs)?;
         if exists(&bus).await? {
-            return Err(FleetError::Taken(new.name));
+            return Err(FleetError::Taken(definition.name));
         }
         blobs.check_writable().await?;
         if let Some(json) = blobs.get_once(DEFINITION).await? {
@@ -44,11 +80,9 @@ impl Fleet {
             let store = blobs.place().to_owned();
             return Err(FleetError::StoreTaken { store, fleet });
         }
-        let (link_bytes, log_bytes) = (new.link_bytes, new.log_bytes);
-        let definition = Definition::new(new)?;
         let main = Kv::create(&bus.js, &bus.names.bucket(), bus.replicas).await?;
         Kv::create(&bus.js, &bus.names.leases(), bus.replicas).await?;
-        if let Err(error) = create_streams(&bus, link_bytes, log_bytes).await {
+        if let Err(error) = create_streams(&bus, &disk).await {
             // What was made sets disk aside.
             remove_streams(&bus).await;
             return Err(error);
@@ -91,7 +125,7 @@ impl Fleet {
         let firsts = [
             (
                 names::ASSIGNMENT,
-                first(serde_json::to_vec(&Assignment::new(definition.partitions))),
+                first(serde_json::to_vec(&unassigned(&definition))),
             ),
             (
                 names::CONTROL,
@@ -121,6 +155,11 @@ impl Fleet {
 
     pub fn definition(&self) -> &Definition {
         &self.inner.definition
+    }
+
+    /// Which group it is, if it is one under a hub.
+    pub fn group(&self) -> Option<&Group> {
+        self.inner.definition.group.as_ref()
     }
 
     /// The fleet's store.
@@ -303,6 +342,16 @@ impl Fleet {
     }
 }
 
+/// Before the first node.
+fn unassigned(definition: &Definition) -> Assignment {
+    match &definition.group {
+        None => Assignment::new(definition.partitions),
+        Some(group) => Assignment::of_group(definition.partitions, |partition| {
+            group.is_mine(PartitionId(partition))
+        }),
+    }
+}
+
 /// Is there a fleet of this name?
 async fn exists(bus: &Bus) -> Result<bool, FleetError> {
     use async_nats::jetstream::context::GetStreamErrorKind;
@@ -327,20 +376,35 @@ async fn remove_streams(bus: &Bus) {
     let names = &bus.names;
     let buckets = [names.bucket(), names.leases()].map(|bucket| Kv::stream_name(&bucket));
     let links = (0..names::LINK_STREAMS).map(|stream| names.links_stream(stream));
-    for stream in links.chain(buckets).chain([names.ship_stream()]) {
+    for stream in links
+        .chain(buckets)
+        .chain([names.ship_stream(), names.up_stream()])
+    {
         // It may never have been there.
         let _ = bus.js.delete_stream(stream).await;
     }
 }
 
-async fn create_streams(bus: &Bus, link_bytes: u64, log_bytes: u64) -> Result<(), FleetError> {
+/// What streams may take on each server's disk, in bytes.
+struct Disk {
+    links: u64,
+    log: u64,
+    /// 0 if there is no such stream.
+    up: u64,
+}
+
+async fn create_streams(bus: &Bus, disk: &Disk) -> Result<(), FleetError> {
     let ship = stream_config(
         bus.names.ship_stream(),
         bus.names.ship_subjects(),
         bus.replicas,
-        log_bytes.max(1 << 20) as i64,
+        disk.log.max(1 << 20) as i64,
     );
-    let each = (link_bytes / u64::from(names::LINK_STREAMS)).max(1 << 20) as i64;
+    let up = (disk.up > 0).then(|| {
+        let (name, subjects) = (bus.names.up_stream(), bus.names.up_subjects());
+        stream_config(name, subjects, bus.replicas, disk.up.max(1 << 20) as i64)
+    });
+    let each = (disk.links / u64::from(names::LINK_STREAMS)).max(1 << 20) as i64;
     let links = (0..names::LINK_STREAMS).map(|stream| {
         let (name, subjects) = (
             bus.names.links_stream(stream),
@@ -348,7 +412,7 @@ async fn create_streams(bus: &Bus, link_bytes: u64, log_bytes: u64) -> Result<()
         );
         stream_config(name, subjects, bus.replicas, each)
     });
-    for config in links.chain([ship]) {
+    for config in links.chain([ship]).chain(up) {
         let name = config.name.clone();
         let made = bus.js.get_or_create_stream(config).await;
         made.map_err(|error| match error.to_string() {
@@ -392,7 +456,7 @@ pub struct Inbox {
     follower: Follower,
     blobs: Blobs,
     /// A message whose links are fetched from the store.
-    waiting: Option<(u64, String)>,
+    waiting: Option<(u64, Keys)>,
 }
 
 impl Inbox {
@@ -401,7 +465,7 @@ impl Inbox {
     pub async fn next(&mut self) -> Delivery {
         loop {
             if let Some((cursor, key)) = &self.waiting {
-                let (cursor, bytes) = (*cursor, self.blobs.get(key).await);
+                let (cursor, bytes) = (*cursor, pieces::get(&self.blobs, key).await);
                 self.waiting = None;
                 match bytes.as_deref().and_then(links::unpack) {
                     Some(Message::Forwards(forwards)) => return Delivery { cursor, forwards },
@@ -416,7 +480,7 @@ impl Inbox {
                         forwards,
                     };
                 }
-                Some(Message::Key(key)) => self.waiting = Some((message.seq, key)),
+                Some(Message::Key(keys)) => self.waiting = Some((message.seq, keys)),
                 None => tracing::error!(seq = message.seq, "a message of links cannot be read"),
             }
         }

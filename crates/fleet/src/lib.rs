@@ -4,6 +4,9 @@
 //! one process that has joined: it has a [`Lease`], is told what to do by [`Order`]s, ships, publishes links and asks for
 //! slices of addresses. Whichever node holds the coordinator's lease assigns partitions; that goes on inside `Node`.
 //!
+//! Several fleets may be **groups** of one crawl under a [`Hub`]: each has its own servers, whose leaf connections lead there, and
+//! some of the crawl's partitions. Links for those of others go up and come down.
+//!
 //! The decisions are pure (`protocol`), so that they can be tried under random schedules; `nats` carries them out.
 //!
 //! Invariants: `one-owner` (at most one node settles for a partition in an epoch) and `told-is-shipped` (nothing leaves a
@@ -19,6 +22,8 @@ mod definition;
 mod error;
 mod fleet;
 mod grants;
+mod group;
+mod hub;
 mod links;
 pub mod local;
 mod log_reader;
@@ -26,6 +31,7 @@ mod names;
 mod nats;
 mod node;
 mod orders;
+mod pieces;
 pub mod protocol;
 mod records;
 mod server_config;
@@ -39,10 +45,12 @@ pub use assemble::Assembled;
 pub use blobs::{Blobs, Object};
 pub use boottime::{Lease, now_ms as boottime_ms};
 pub use checkpoint::{PIECE_BYTES, Piece, StoredCheckpoint, StoredFile, Upload, journal_key};
-pub use definition::{Definition, FORMAT, LEASE_MS, NewFleet, check_name};
+pub use definition::{Definition, FORMAT, LEASE_MS, NewFleet, NewGroup, check_name};
 pub use error::{FleetError, PublishError, ShipError};
 pub use fleet::{Fleet, Inbox, ShipLog};
 pub use grants::{Brought, Pace, Want, Work};
+pub use group::{Group, fleet_name};
+pub use hub::{CrawlDefinition, GroupFigures, GroupReport, GroupView, Hub, HubStatus, NewCrawl};
 pub use links::{Delivery, Forward};
 pub use log_reader::LogReader;
 pub use node::{Asked, HandedIn, Joining, Node, Slice};
@@ -52,7 +60,9 @@ pub use records::{
     Checkpoint, Commit, Epoch, Incarnation, PartitionCommit, ShipRecord, Shipped, WarcChunk,
     warc_key,
 };
-pub use server_config::ServerConfig;
+pub use server_config::{ServerConfig, Tier};
 pub use servers::{Servers, TlsFiles};
-pub use status::{FleetStatus, NodeStatus, NodeView, PartitionStatus, Reported, Wish};
+pub use status::{
+    FleetStatus, HubContact, HubView, NodeStatus, NodeView, PartitionStatus, Reported, Wish,
+};
 pub use stored::{Records, Stored, WarcChunks};

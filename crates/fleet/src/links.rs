@@ -2,7 +2,7 @@
 
 mod pack;
 
-pub(crate) use pack::{Message, pack, pack_key, unpack};
+pub(crate) use pack::{Keys, Message, key_of, pack, pack_key, pack_pieces, unpack};
 
 use bytes::Bytes;
 use portolan_model::PartitionId;

@@ -65,11 +65,63 @@ impl LocalServers {
         Ok(servers)
     }
 
+    /// Starts a hub, which is server 0 and JetStream domain "hub", and a leaf server for each domain, whose connection leads
+    /// to the hub. Waits until each of them serves, and until the leaves reach the hub.
+    pub async fn start_under_a_hub(domains: &[&str]) -> Result<Self, FleetError> {
+        let mut servers = Self {
+            program: program()?,
+            dir: tempfile::tempdir().map_err(|error| refused(&error))?,
+            servers: Vec::new(),
+        };
+        let mut held = Vec::new();
+        let leaf_port = free_port(&mut held)?;
+        for _ in 0..=domains.len() {
+            let port = free_port(&mut held)?;
+            servers.servers.push(Server {
+                port,
+                cluster_port: 0,
+                child: None,
+            });
+        }
+        drop(held);
+        for (number, domain) in ["hub"].iter().chain(domains).enumerate() {
+            let port = servers.servers[number].port;
+            let store = servers.dir.path().join(format!("store-{number}"));
+            let leaf = match number {
+                0 => format!("listen: \"127.0.0.1:{leaf_port}\""),
+                _ => format!("remotes: [{{ url: \"nats-leaf://127.0.0.1:{leaf_port}\" }}]"),
+            };
+            let text = format!(
+                "listen: \"127.0.0.1:{port}\"\nserver_name: \"{domain}\"\n\
+                 jetstream {{ store_dir: \"{}\", domain: \"{domain}\" }}\nleafnodes {{ {leaf} }}\n",
+                store.display()
+            );
+            std::fs::write(servers.config(number), text).map_err(|error| refused(&error))?;
+            servers.restart(number)?;
+        }
+        for number in 0..=domains.len() {
+            servers.wait_for(&servers.server(number)).await?;
+        }
+        for number in 1..=domains.len() {
+            servers.wait_for_hub(number).await?;
+        }
+        Ok(servers)
+    }
+
     /// How they are reached.
     pub fn servers(&self) -> Servers {
-        let url = |server: &Server| format!("nats://127.0.0.1:{}", server.port);
+        let all = (0..self.servers.len()).map(|number| self.server(number));
         Servers {
-            urls: self.servers.iter().map(url).collect(),
+            urls: all.flat_map(|server| server.urls).collect(),
+            tls: None,
+            insecure: false,
+        }
+    }
+
+    /// How one of them is reached.
+    pub fn server(&self, number: usize) -> Servers {
+        Servers {
+            urls: vec![format!("nats://127.0.0.1:{}", self.servers[number].port)],
             tls: None,
             insecure: false,
         }
@@ -147,10 +199,13 @@ impl LocalServers {
 
     /// Waits until JetStream answers.
     pub async fn wait(&mut self) -> Result<(), FleetError> {
+        self.wait_for(&self.servers()).await
+    }
+
+    async fn wait_for(&mut self, servers: &Servers) -> Result<(), FleetError> {
         let begun = Instant::now();
-        let servers = self.servers();
         loop {
-            let error = match Bus::connect(&servers, "wait").await {
+            let error = match Bus::connect(servers, "wait").await {
                 Ok(_) => return Ok(()),
                 Err(error) => error,
             };
@@ -162,6 +217,20 @@ impl LocalServers {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
+    }
+
+    /// Waits until JetStream of the hub answers through a leaf.
+    async fn wait_for_hub(&self, leaf: usize) -> Result<(), FleetError> {
+        let begun = Instant::now();
+        let bus = Bus::connect(&self.server(leaf), "wait").await?;
+        let hub = bus.domain("hub");
+        while let Err(error) = hub.query_account().await {
+            if begun.elapsed() > START {
+                return Err(FleetError::Refused(format!("no hub: {error}")));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok(())
     }
 
     fn all_ended(&mut self) -> bool {

@@ -1,7 +1,9 @@
 //! One process that has joined a fleet.
 
 mod address;
+mod ascend;
 mod coordinate;
+mod ferry;
 mod join;
 mod keep;
 mod publish;
@@ -14,7 +16,7 @@ pub use work::{Asked, HandedIn};
 use crate::error::{FleetError, PublishError, ShipError};
 use crate::fleet::Fleet;
 use crate::links::Forward;
-use crate::protocol::{Holder, Homes};
+use crate::protocol::{Answer, Holder, Homes};
 use crate::records::{Commit, Epoch, Incarnation, ShipRecord};
 use crate::ship::Ship;
 use crate::status::{NodeStatus, Reported};
@@ -94,6 +96,10 @@ struct Inner {
     /// What was granted to this node, until when.
     slices: Mutex<HashMap<IpAddr, u64>>,
     destinations: Mutex<BTreeMap<PartitionId, Arc<tokio::sync::Mutex<()>>>>,
+    /// A group's: what its coordinator answers to the hub's look.
+    answer: Mutex<Option<Answer>>,
+    /// Why other groups' servers do not take links.
+    not_taken: Mutex<BTreeMap<String, String>>,
     orders: mpsc::Sender<crate::Order>,
     fenced: AtomicBool,
     end: CancellationToken,
@@ -211,6 +217,19 @@ impl Node {
             tracing::debug!(%error, "the page budget was not read");
             0
         })
+    }
+
+    /// Of what this life of the node took before, only what it has settled counts from now on: to be called before
+    /// anything is taken.
+    pub async fn begin_budget(&self) -> Result<(), FleetError> {
+        let settled = self.last_commit().map_or(0, |commit| commit.pages);
+        let lives = [(self.incarnation(), settled)];
+        crate::budget::settle(self.inner.fleet.main(), lives).await
+    }
+
+    /// Every address is left alone for `ms` after a request: slices of its time are to have room for that.
+    pub fn leave_addresses_alone(&self, ms: u64) {
+        self.inner.homes().leave_alone(ms);
     }
 
     /// Gives back what was taken and not used.

@@ -21,12 +21,44 @@ pub struct ServerConfig {
     pub sync_always: bool,
     pub port: u16,
     pub cluster_port: u16,
+    pub tier: Tier,
+}
+
+/// Where servers stand among those of other groups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// There are no others.
+    Alone,
+    /// Leaves connect to these.
+    Hub { domain: String, leaf_port: u16 },
+    /// These connect to the hub's servers.
+    Leaf {
+        domain: String,
+        hub: Vec<String>,
+        leaf_port: u16,
+    },
+}
+
+impl Tier {
+    fn domain(&self) -> Option<&str> {
+        match self {
+            Self::Alone => None,
+            Self::Hub { domain, .. } | Self::Leaf { domain, .. } => Some(domain),
+        }
+    }
 }
 
 impl ServerConfig {
     /// The configuration's text.
     pub fn text(&self) -> Result<String, FleetError> {
-        for host in &self.hosts {
+        let hubs: &[String] = match &self.tier {
+            Tier::Leaf { hub, .. } => hub,
+            Tier::Alone | Tier::Hub { .. } => &[],
+        };
+        if let Some(domain) = self.tier.domain() {
+            crate::check_name("a JetStream domain", domain)?;
+        }
+        for host in self.hosts.iter().chain(hubs) {
             let good = |byte: u8| byte.is_ascii_alphanumeric() || b".-:".contains(&byte);
             if host.is_empty() || !host.bytes().all(good) {
                 return Err(FleetError::BadServer(host.clone()));
@@ -41,6 +73,11 @@ impl ServerConfig {
         let file = |suffix: &str| self.certs.join(format!("{}{suffix}.pem", self.host));
         let (cert, key, ca) = (file(""), file("-key"), self.certs.join("ca.pem"));
         let sync = if self.sync_always { "always" } else { "\"2m\"" };
+        let domain = self.tier.domain().map_or(String::new(), |domain| {
+            format!(
+                "  # Another one than the hub's and the other groups'.\n  domain: \"{domain}\"\n"
+            )
+        });
         let cluster = match self.hosts.len() {
             1 => String::new(),
             _ => self.cluster(),
@@ -63,7 +100,7 @@ jetstream {{
   store_dir: "{store}"
   max_memory_store: 1GB
   max_file_store: {disk_gb}GB
-  # With a time here, a power cut of most servers at once may lose what they acknowledged within it.
+{domain}  # With a time here, a power cut of most servers at once may lose what they acknowledged within it.
   sync_interval: {sync}
 }}
 
@@ -75,7 +112,7 @@ accounts {{
   SYS {{ users: [] }}
 }}
 system_account: SYS
-{cluster}"#,
+{cluster}{leafnodes}"#,
             host = self.host,
             port = self.port,
             cert = cert.display(),
@@ -83,7 +120,40 @@ system_account: SYS
             ca = ca.display(),
             store = self.store.display(),
             disk_gb = self.disk_gb,
+            domain = domain,
+            leafnodes = self.leafnodes(),
         ))
+    }
+
+    fn leafnodes(&self) -> String {
+        let file = |suffix: &str| self.certs.join(format!("{}{suffix}.pem", self.host));
+        let tls = |verify: &str, indent: &str| {
+            format!(
+                "{indent}tls {{\n{indent}  cert_file: \"{}\"\n{indent}  key_file: \"{}\"\n{indent}  ca_file: \"{}\"\n{verify}{indent}}}\n",
+                file("").display(),
+                file("-key").display(),
+                self.certs.join("ca.pem").display(),
+            )
+        };
+        match &self.tier {
+            Tier::Alone => String::new(),
+            Tier::Hub { leaf_port, .. } => format!(
+                "\n# Where the groups' servers connect.\nleafnodes {{\n  listen: \"0.0.0.0:{leaf_port}\"\n{}  \
+                 authorization {{ account: \"PORTOLAN\" }}\n}}\n",
+                tls("    verify: true\n", "  "),
+            ),
+            Tier::Leaf { hub, leaf_port, .. } => {
+                let urls = hub
+                    .iter()
+                    .map(|host| format!("\"tls://{host}:{leaf_port}\""));
+                format!(
+                    "\n# The way to the hub, and by it to the other groups.\nleafnodes {{\n  remotes: [\n    {{\n      \
+                     urls: [{}]\n      account: \"PORTOLAN\"\n{}    }}\n  ]\n}}\n",
+                    urls.collect::<Vec<_>>().join(", "),
+                    tls("", "      "),
+                )
+            }
+        }
     }
 
     fn cluster(&self) -> String {
@@ -93,7 +163,7 @@ system_account: SYS
         format!(
             r#"
 cluster {{
-  name: "portolan"
+  name: "{name}"
   listen: "0.0.0.0:{port}"
   tls {{
     cert_file: "{cert}"
@@ -106,6 +176,11 @@ cluster {{
   ]
 }}
 "#,
+            // A leaf's must differ from the hub's.
+            name = match self.tier.domain() {
+                None => "portolan".to_owned(),
+                Some(domain) => format!("portolan-{domain}"),
+            },
             port = self.cluster_port,
             cert = file("").display(),
             key = file("-key").display(),

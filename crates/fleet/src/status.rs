@@ -117,6 +117,36 @@ pub struct FleetStatus {
     /// Records of the ship log.
     pub ship_records: u64,
     pub pages_left: Option<u64>,
+    /// A group's: how it stands with the hub.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hub: Option<HubView>,
+}
+
+/// What a group's coordinator says of the hub, each second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HubContact {
+    /// How long the hub has not answered, in seconds; 0 if it does.
+    pub away_s: f64,
+    /// Why: it does not answer, or it is another one; empty if all is well.
+    pub trouble: String,
+    /// Of each other group whose servers do not take links: why.
+    pub not_taken: BTreeMap<String, String>,
+}
+
+/// How a group stands with the hub, as one who looks from outside sees it.
+#[derive(Clone, Debug, Serialize)]
+pub struct HubView {
+    pub crawl: String,
+    pub group: String,
+    pub domain: String,
+    /// `None` if no coordinator has said anything yet.
+    pub contact: Option<HubContact>,
+    /// How long ago it did, in seconds.
+    pub silent_s: f64,
+    /// Messages of links that wait to go up, by the group that they are for, and the bytes of all of them.
+    pub up: BTreeMap<String, u64>,
+    pub up_bytes: u64,
 }
 
 /// A node as one who looks from outside sees it.

@@ -71,13 +71,14 @@ impl Stored {
             ready: VecDeque::new(),
             at: after,
             end: copied,
+            fleet: self.fleet.clone(),
             log: None,
         };
         if let Some(fleet) = &self.fleet {
             let end = fleet.ship_log_end().await?;
             if end > copied {
                 records.end = end;
-                records.log = Some(fleet.ship_log(copied.max(after) + 1));
+                records.log = Some(fleet.ship_log(copied.max(after).saturating_add(1)));
             }
         }
         Ok(records)
@@ -118,6 +119,7 @@ pub struct Records {
     /// The last record that was given out.
     at: u64,
     end: u64,
+    fleet: Option<Fleet>,
     /// What the store's copy does not have.
     log: Option<ShipLog>,
 }
@@ -150,8 +152,29 @@ impl Records {
                 return Ok(None);
             };
             let shipped = log.next().await;
+            if shipped.seq > self.at.saturating_add(1) {
+                self.read_copy_again(shipped.seq).await?;
+                continue;
+            }
             self.at = shipped.seq;
             return Ok(Some(shipped));
         }
+    }
+
+    /// The log was trimmed between the last record that was given out and `next`, while the one before was worked on.
+    /// What is trimmed was copied first.
+    async fn read_copy_again(&mut self, next: u64) -> Result<(), FleetError> {
+        let (segments, copied) = told::segments(&self.blobs, self.at).await;
+        if copied + 1 < next {
+            return Err(FleetError::Damaged(format!(
+                "records {} to {} of the ship log are neither in it nor in the store",
+                self.at + 1,
+                next - 1
+            )));
+        }
+        self.segments = segments.into();
+        self.end = self.end.max(copied);
+        self.log = self.fleet.as_ref().map(|fleet| fleet.ship_log(copied + 1));
+        Ok(())
     }
 }

@@ -5,7 +5,9 @@ mod common;
 use common::world;
 use portolan_fleet::certs::write_certificates;
 use portolan_fleet::local::{LocalServers, nats_server};
-use portolan_fleet::{Fleet, FleetError, NewFleet, ServerConfig, Servers, TlsFiles};
+use portolan_fleet::{
+    Fleet, FleetError, Hub, NewCrawl, NewFleet, NewGroup, ServerConfig, Servers, Tier, TlsFiles,
+};
 use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -62,6 +64,7 @@ async fn only_who_has_a_certificate_gets_in() {
         sync_always: true,
         port,
         cluster_port: 6222,
+        tier: Tier::Alone,
     };
     let config = config
         .text()
@@ -97,6 +100,87 @@ async fn only_who_has_a_certificate_gets_in() {
     assert!(
         matches!(missing.err(), Some(FleetError::Certificates(what)) if what.contains("node-8"))
     );
+}
+
+/// The configurations of a hub and of a leaf: JetStream of the one is reached from the other, with certificates everywhere.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leaf_reaches_its_hub() {
+    if nats_server().is_none() {
+        println!("not run: no nats-server");
+        assert!(std::env::var_os("CI").is_none(), "there is no nats-server");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let certs = dir.path().join("certs");
+    write_certificates(&certs, &["localhost".to_owned()]).expect("certificates");
+    let leaf_port = free_port();
+    let start = |tier: Tier, name: &str| {
+        let port = free_port();
+        let config = ServerConfig {
+            hosts: vec!["localhost".to_owned()],
+            host: "localhost".to_owned(),
+            certs: certs.clone(),
+            store: dir.path().join(name),
+            disk_gb: 20,
+            sync_always: false,
+            port,
+            cluster_port: 6222,
+            tier,
+        };
+        let text = config.text().expect("a configuration");
+        let server = LocalServers::start_with(&text.replace("0.0.0.0", "127.0.0.1"), port);
+        (server.expect("it starts"), port)
+    };
+    let hub = Tier::Hub {
+        domain: "hub".to_owned(),
+        leaf_port,
+    };
+    let leaf = Tier::Leaf {
+        domain: "s1".to_owned(),
+        hub: vec!["localhost".to_owned()],
+        leaf_port,
+    };
+    let (_hub, hub_port) = start(hub, "hub");
+    let (_leaf, leaf_port) = start(leaf, "s1");
+    let tls = || Some(files(&certs, "localhost"));
+    let crawl = NewCrawl {
+        name: "web".to_owned(),
+        settings: String::new(),
+        seeds: Vec::new(),
+        partitions: 2,
+        groups: vec!["s1".to_owned(), "s2".to_owned()],
+        owners: vec![0, 1],
+    };
+    let group = NewGroup {
+        crawl: "web".to_owned(),
+        group: "s1".to_owned(),
+        hub_domain: "hub".to_owned(),
+        blobs: dir.path().join("blobs").display().to_string(),
+        lease_ms: 3_000,
+        max_pages: None,
+        link_bytes: 1 << 30,
+        log_bytes: 64 << 20,
+        up_bytes: 64 << 20,
+    };
+    let begun = Instant::now();
+    let patient = || begun.elapsed() < Duration::from_secs(60);
+    loop {
+        match Hub::create(&servers(hub_port, tls()), crawl.clone()).await {
+            Err(FleetError::NoServer { .. }) if patient() => {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            made => break made.map(drop).expect("a crawl"),
+        }
+    }
+    let fleet = loop {
+        match Fleet::create_group(&servers(leaf_port, tls()), group.clone()).await {
+            Err(FleetError::NoServer { .. } | FleetError::NoHub { .. }) if patient() => {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            made => break made.expect("a group"),
+        }
+    };
+    assert_eq!(fleet.definition().name, "web-s1");
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@
 //! // Any host may be asked at any time.
 //! assert_eq!(scheduler.pick(6 * hour_s, |_| 0), Some(news));
 //! // What is found is learned from.
-//! scheduler.fetched(news, 6 * hour_s, Fetched { changed: true, prior: 1.0 });
+//! scheduler.fetched(news, 6 * hour_s, Fetched { changed: true, told: false, prior: 1.0 });
 //! assert_eq!(scheduler.history(news).changes, 1);
 //! # let _ = imprint;
 //! ```

@@ -156,7 +156,11 @@ impl<'a> Greedy<'a> {
         if let Some(pooled) = &mut self.learned {
             pooled.add(days, changed);
             let prior = pooled.rate(FIRST_GUESS);
-            let found = Fetched { changed, prior };
+            let found = Fetched {
+                changed,
+                told: false,
+                prior,
+            };
             self.scheduler.fetched(id, seconds(now), found);
         } else {
             let SimulatedPage { rate, importance } = self.pages[page];

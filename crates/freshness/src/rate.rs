@@ -38,6 +38,13 @@ impl History {
         }
     }
 
+    /// Notes a check that came `days` after the one before, as soon as somebody had told of a change that it found: until then nothing had
+    /// changed, and the moment of the change is known.
+    pub fn add_told(&mut self, days: f64) {
+        self.add(days, false);
+        self.add(0.0, true);
+    }
+
     /// The likeliest rate, in changes a day, with `prior` as the rate of a page of which nothing is known.
     pub fn rate(&self, prior: f64) -> f64 {
         likeliest(
@@ -157,6 +164,22 @@ mod tests {
         }
         assert!(fast > 1.0 && history.rate(0.1) < 0.3, "{fast}");
         assert!(history.changes < FORGET_AT);
+    }
+
+    /// A page is checked as soon as it has changed, and never otherwise: its rate is what it is, where checks that just find a change
+    /// would make it as great as can be.
+    #[test]
+    fn checks_that_somebody_told_of_give_the_true_rate() {
+        let (mut told, mut found) = (History::default(), History::default());
+        for n in 0..60 {
+            // Two changes a day, on average.
+            let days = 0.1 + 0.8 * f64::from(n % 3) / 2.0;
+            told.add_told(days);
+            found.add(days, true);
+        }
+        let rate = told.rate(0.5);
+        assert!((1.7..2.3).contains(&rate), "{rate}");
+        assert!(found.rate(0.5) > 4.0);
     }
 
     proptest! {

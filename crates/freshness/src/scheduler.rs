@@ -44,6 +44,8 @@ pub struct PageId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fetched {
     pub changed: bool,
+    /// It was fetched because somebody told that it has changed.
+    pub told: bool,
     /// Changes a day of a page of this host of which nothing is known.
     pub prior: f64,
 }
@@ -191,7 +193,10 @@ impl Scheduler {
         let page = &mut self.pages[id.0 as usize];
         let days = f64::from(now_s.saturating_sub(page.fetched_s)) / DAY_S;
         let mut history = page.history();
-        history.add(days, found.changed);
+        match found.changed && found.told {
+            true => history.add_told(days),
+            false => history.add(days, found.changed),
+        }
         page.set_history(history);
         let mut rate = history.rate(found.prior);
         // A page that seems to change too often to be worth a fetch would never be checked again, even if a few unlucky checks made it seem so.

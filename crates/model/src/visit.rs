@@ -82,8 +82,12 @@ pub struct History {
     pub news: u32,
     /// Time between checks at whose end there were no news, summed.
     pub quiet_ms: u64,
-    /// Time between checks at whose end there were news, summed.
+    /// Time between checks at whose end there were news, summed; without those that somebody told of.
     pub news_after_ms: u64,
+    /// How many of the news somebody told of (a sitemap, a feed, a person): the check was made because of them.
+    pub told: u32,
+    /// Time between these checks and the ones before, summed.
+    pub told_after_ms: u64,
 }
 
 /// Texts whose near-duplicate digests differ in at most this many of 64 bits are the same to a reader: a clock or an
@@ -104,6 +108,8 @@ impl Default for History {
             news: 0,
             quiet_ms: 0,
             news_after_ms: 0,
+            told: 0,
+            told_after_ms: 0,
         }
     }
 }
@@ -303,6 +309,19 @@ impl Visit {
         }
     }
 
+    /// The check was made because somebody had told that the page has changed. `before` is the check before. To be called after `follow`.
+    pub fn was_told_of(&mut self, before: Option<&Visit>) {
+        let Some(before) = before else {
+            return;
+        };
+        if self.history.news > before.history.news {
+            let between_ms = self.at_ms.saturating_sub(before.at_ms);
+            self.history.news_after_ms = self.history.news_after_ms.saturating_sub(between_ms);
+            self.history.told = self.history.told.saturating_add(1);
+            self.history.told_after_ms = self.history.told_after_ms.saturating_add(between_ms);
+        }
+    }
+
     /// Would a reader take both for the same page? What has no text is never the same.
     fn has_text_of(&self, other: &Visit) -> bool {
         self.has_content()
@@ -383,13 +402,21 @@ mod tests {
         let first = with_text(100, 0xffff, None);
         let clock = with_text(150, 0xfffe, Some((1, &first)));
         let news = with_text(250, 0x00fe, Some((2, &clock)));
-        let told = |visit: &Visit| {
+        let counted = |visit: &Visit| {
             let history = visit.history;
             let counts = (history.changes, history.news);
             (counts, history.quiet_ms, history.news_after_ms)
         };
-        assert_eq!(told(&clock), ((1, 0), 50, 0));
-        assert_eq!(told(&news), ((2, 1), 50, 100));
+        assert_eq!(counted(&clock), ((1, 0), 50, 0));
+        assert_eq!(counted(&news), ((2, 1), 50, 100));
+        // The same where a sitemap had told of it; of the clock it cannot have told.
+        let mut told = news.clone();
+        told.was_told_of(Some(&clock));
+        assert_eq!(counted(&told), ((2, 1), 50, 0));
+        assert_eq!((told.history.told, told.history.told_after_ms), (1, 100));
+        let mut clock_again = clock.clone();
+        clock_again.was_told_of(Some(&first));
+        assert_eq!(clock_again, clock);
     }
 
     #[test]

@@ -46,11 +46,14 @@ pub(crate) fn on_fleet(error: &FleetError) -> String {
         FleetError::NoJetStream(_) => {
             format!("{error}; 'portolan fleet nats-config' prints a configuration")
         }
+        FleetError::NoHub { .. } => {
+            format!("{error}; 'portolan fleet nats-config' prints configurations of hub and leaves")
+        }
         FleetError::PlainText(_) => format!("{error}: give --ca, --cert and --key, or --insecure"),
         FleetError::NothingStored(store) => {
             format!("{error}; 'portolan fleet new NAME --blobs {store}' would make one")
         }
-        FleetError::NoRoom => format!("{error} (--link-disk, --log-disk)"),
+        FleetError::NoRoom => format!("{error} (--link-disk, --log-disk, --up-disk)"),
         FleetError::NoServer { why, .. } if why.contains("certificate") => {
             format!("{error}: give --ca, --cert and --key")
         }

@@ -240,7 +240,7 @@ pub(crate) struct BenchSessionArguments {
     portolan serve-frontier --dir frontier & portolan bench frontier-server --pid $!\n  \
     portolan bench frontier-server --server http://127.0.0.1:7072 --urls 10000000 --hosts 100000\n\n\
     First all URLs, new to the server; then a tenth of them again; then a tenth of them out, 10 of each of 100 queues a call.\n\
-    They are of a crawl of their own (BENCH), which is deleted before and afterwards.")]
+    They are of a crawl of their own (BENCH), which is deleted before and afterwards. Other crawls at the server are not touched.")]
 pub(crate) struct BenchFrontierServerArguments {
     /// The server
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7071")]

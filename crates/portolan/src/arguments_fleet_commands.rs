@@ -48,6 +48,10 @@ pub(crate) enum FleetCommand {
     portolan fleet new web --blobs /srv/shared/web https://example.org/\n  \
     portolan fleet new web --nats nats://nats1:4222,nats://nats2:4222 --ca ca.pem --cert node1.pem --key node1-key.pem \\\n      \
     --blobs s3://bucket/web --config web.toml --seeds-file seeds.txt\n\n\
+    One crawl of several groups, each with NATS servers of its own that are leaves under a hub's:\n  \
+    portolan fleet new web --nats nats://hub:4222 ... --groups s1,s2 --config web.toml https://example.org/\n  \
+    portolan fleet new web --nats nats://leaf1:4222 ... --group s1 --blobs s3://bucket/s1     then: portolan node web-s1\n  \
+    portolan fleet new web --nats nats://leaf2:4222 ... --group s2 --blobs s3://bucket/s2     then: portolan node web-s2\n\n\
     S3 is spoken with the environment's AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL.")]
 pub(crate) struct NewArguments {
     /// The fleet's name: letters, digits and '-'
@@ -59,8 +63,8 @@ pub(crate) struct NewArguments {
     #[command(flatten)]
     pub(crate) servers: ServersArguments,
     /// Where pages and journals go: s3://BUCKET/PREFIX, or a directory that all machines share
-    #[arg(long, value_name = "PLACE")]
-    pub(crate) blobs: String,
+    #[arg(long, value_name = "PLACE", required_unless_present = "groups")]
+    pub(crate) blobs: Option<String>,
     /// A settings file (TOML), as for 'portolan crawl'
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -82,12 +86,36 @@ pub(crate) struct NewArguments {
     /// What the log of what was shipped may take there, in GB: about 1 for each node and month at the usual pace
     #[arg(long, value_name = "GB", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) log_disk: u64,
+    #[command(flatten)]
+    pub(crate) under: UnderArguments,
+}
+
+/// A crawl of several groups under a hub, and a group of one.
+#[derive(Args)]
+pub(crate) struct UnderArguments {
+    /// Make a crawl of these groups, on the hub's NATS servers; each group is then made by '--group'
+    #[arg(
+        long,
+        value_name = "GROUP,...",
+        value_delimiter = ',',
+        conflicts_with_all = ["group", "blobs", "max_pages"]
+    )]
+    pub(crate) groups: Vec<String>,
+    /// Make the fleet 'NAME-GROUP' of a group of crawl NAME, on the group's NATS servers; settings and seeds are the crawl's
+    #[arg(long, value_name = "GROUP", conflicts_with_all = ["config", "seeds", "seeds_file"])]
+    pub(crate) group: Option<String>,
+    /// The JetStream domain of the hub's NATS servers
+    #[arg(long, value_name = "DOMAIN", default_value = "hub", requires = "group")]
+    pub(crate) hub_domain: String,
+    /// What links for other groups may take on each NATS server's disk while the hub is away, in GB; NATS sets it aside
+    #[arg(long, value_name = "GB", default_value_t = 2, requires = "group", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub(crate) up_disk: u64,
 }
 
 /// A fleet by its name.
 #[derive(Args)]
 pub(crate) struct NamedArguments {
-    /// The fleet
+    /// The fleet; of a crawl of several groups NAME-GROUP, or, on the hub's servers, the crawl
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     #[command(flatten)]
@@ -216,6 +244,9 @@ pub(crate) struct CertsArguments {
 #[command(after_help = "Examples:\n  \
     portolan fleet nats-config nats1.example > nats.conf\n  \
     portolan fleet nats-config nats1.example nats2.example nats3.example --on nats2.example > nats.conf\n\n\
+    A hub, and the servers of a group under it ('portolan fleet new --groups'):\n  \
+    portolan fleet nats-config hub.example --hub > nats.conf\n  \
+    portolan fleet nats-config s1.example --leaf-of hub.example --domain s1 > nats.conf\n\n\
     Three servers on three machines keep everything three times: one of them may be lost at any time.")]
 pub(crate) struct NatsConfigArguments {
     /// All servers, by the names that nodes and servers reach them by: one, or three
@@ -242,4 +273,21 @@ pub(crate) struct NatsConfigArguments {
     /// Where the servers connect to each other
     #[arg(long, value_name = "PORT", default_value_t = 6222)]
     pub(crate) cluster_port: u16,
+    /// The servers of several groups connect to these: a hub
+    #[arg(long, conflicts_with = "leaf_of")]
+    pub(crate) hub: bool,
+    /// These are a group's servers, and connect to this hub: its servers' names
+    #[arg(
+        long,
+        value_name = "HOST,...",
+        value_delimiter = ',',
+        requires = "domain"
+    )]
+    pub(crate) leaf_of: Vec<String>,
+    /// The JetStream domain: 'hub' for a hub, and another one for each group
+    #[arg(long, value_name = "DOMAIN")]
+    pub(crate) domain: Option<String>,
+    /// Where a hub's servers are connected to by leaves
+    #[arg(long, value_name = "PORT", default_value_t = 7422)]
+    pub(crate) leaf_port: u16,
 }

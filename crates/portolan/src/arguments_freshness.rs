@@ -1,5 +1,6 @@
 //! The command line of what keeps pages fresh: `freshness`, `signal`, and rates.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -30,9 +31,13 @@ pub(crate) struct FreshnessArguments {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     portolan signal docs https://example.org/news https://example.org/\n  \
-    inotifywait -m -r --format https://example.org/%f site | portolan signal docs --from -\n\n\
+    inotifywait -m -r --format https://example.org/%f site | portolan signal docs --from -\n  \
+    portolan signal docs --listen 127.0.0.1:8787        # IndexNow pings at http://127.0.0.1:8787/indexnow\n  \
+    portolan signal docs --listen 0.0.0.0:8787 --trust 10.0.0.0/8\n\n\
     The URLs are left in the crawl's directory. A crawl that runs with --keep-fresh looks there twice a second; if none runs, the next one \
-    heeds them. Pages that are not known yet are taken as from a sitemap.")]
+    heeds them. Pages that are not known yet are taken as from a sitemap.\n\n\
+    What a ping names is not next whatever it is worth: the host is believed as its sitemap is. Who pings shows by a file with a key on the \
+    host that it speaks for it, as IndexNow has it; --trust does without.")]
 pub(crate) struct SignalArguments {
     /// The crawl's directory
     pub(crate) dir: PathBuf,
@@ -42,6 +47,18 @@ pub(crate) struct SignalArguments {
     /// A file with one URL a line, or '-' for standard input, which is heeded line by line until it ends
     #[arg(long, value_name = "FILE|-")]
     pub(crate) from: Option<PathBuf>,
+    /// Hear IndexNow pings there until Ctrl-C
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["urls", "from"])]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Who pings from this address or network needs no key; may be given several times
+    #[arg(long, value_name = "NETWORK")]
+    pub(crate) trust: Vec<String>,
+    /// Tell of each ping with a key what became of it
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Say nothing but what goes wrong
+    #[arg(long)]
+    pub(crate) quiet: bool,
 }
 
 /// `50/s`, `10/m`, `2000/h`, `1000000/d`; a bare number is a second's.

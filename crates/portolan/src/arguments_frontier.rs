@@ -22,7 +22,8 @@ pub(crate) struct ServeFrontierArguments {
     /// Where to listen
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7071")]
     pub(crate) listen: SocketAddr,
-    /// Memory for the store in MB: what was read and written lately. Queues come on top of it, some 400 bytes each
+    /// Memory for the store in MB: what was read and written lately. Queues come on top of it, some 400 bytes each. Where the directory
+    /// is there already, only the part for what is read changes
     #[arg(long, value_name = "MB", default_value_t = 256,
         value_parser = RangedU64ValueParser::<u64>::new().range(16..=1 << 20))]
     pub(crate) memory_mb: u64,

@@ -90,6 +90,7 @@ impl From<FleetError> for Failure {
             | FleetError::Unavailable(_)
             | FleetError::Damaged(_)
             | FleetError::Cut { .. }
+            | FleetError::NoHub { .. }
             | FleetError::NoServer { .. } => Failure::failed(sentence),
             _ => Failure::usage(sentence),
         }

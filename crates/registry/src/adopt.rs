@@ -17,6 +17,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Adopter {
     opener: Opener,
+    run_ms: u64,
 }
 
 /// A partition on its way into this registry. Dropped, it leaves nothing that counts.
@@ -25,6 +26,7 @@ pub struct Adoption {
     partition: Partition,
     durable: Arc<Durable>,
     now_ms: u64,
+    run_ms: u64,
 }
 
 /// Where files of partitions are gathered that may come.
@@ -33,11 +35,11 @@ fn coming_dir(registry: &Path) -> PathBuf {
 }
 
 impl Adopter {
-    pub(crate) fn new(opener: Opener) -> Result<Self> {
+    pub(crate) fn new(opener: Opener, run_ms: u64) -> Result<Self> {
         let coming = coming_dir(&opener.dir);
         match fs::remove_dir_all(&coming) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).at(&coming),
-            _ => Ok(Self { opener }),
+            _ => Ok(Self { opener, run_ms }),
         }
     }
 
@@ -89,6 +91,7 @@ impl Adopter {
             partition,
             durable,
             now_ms,
+            run_ms: self.run_ms,
         })
     }
 }
@@ -120,6 +123,7 @@ impl Adoption {
         self.partition.flush()?;
         let after_all = self.partition.latest_ms().saturating_add(1);
         self.partition.opened_at(self.now_ms.max(after_all));
+        self.partition.joins_run(self.run_ms);
         Ok(self.partition)
     }
 }

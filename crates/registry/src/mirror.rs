@@ -43,7 +43,8 @@ impl Mirror {
             journal_bytes: Arc::new(AtomicU64::new(0)),
         };
         Ok(Self {
-            adopter: Arc::new(Adopter::new(opener)?),
+            // Nothing is asked for here.
+            adopter: Arc::new(Adopter::new(opener, 0)?),
         })
     }
 

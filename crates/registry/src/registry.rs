@@ -162,7 +162,7 @@ impl Registry {
                 Some(outgoing) => Some(InFleet {
                     exporter: Exporter::new(journal_dir, outgoing.clone()),
                     settler: Settler::new(outgoing),
-                    adopter: Adopter::new(opener)?,
+                    adopter: Adopter::new(opener, opened_ms)?,
                 }),
                 None => None,
             },

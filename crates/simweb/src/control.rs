@@ -19,6 +19,7 @@ const INDEX: &str = "\
 /-/figures     counts so far, of healthy and of sick hosts
 /-/spec        the parameters of this Web         /-/generation?set=N   let pages change
 /-/motion      pages change from now on           /-/freshness?from_s=N  how fresh the client's copies were since then
+                                                  &until_s=N   later changes do not count
 ";
 
 /// Answers a request that names no host of the Web. False: not ours either.
@@ -75,7 +76,8 @@ pub(crate) fn control(web: &Web, witness: &Witness, request: &Request, answer: &
         }
         "/-/freshness" => {
             let from_ms = number("from_s").unwrap_or(0).saturating_mul(1000);
-            json(answer, &witness.freshness(from_ms));
+            let until_ms = number("until_s").map_or(u64::MAX, |s| s.saturating_mul(1000));
+            json(answer, &witness.freshness(from_ms, until_ms));
         }
         "/-/truth" => {
             let mut truth_query = TruthQuery::default();

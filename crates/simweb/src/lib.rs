@@ -69,7 +69,7 @@ mod words;
 
 pub use changes::ChangeSpec;
 pub use library::html_files;
-pub use motion::MotionSpec;
+pub use motion::{Candour, MotionSpec};
 pub use oddity::{Fault, Oddity};
 pub use plan::Via;
 pub use run::{RunError, StopHandle, control_url, crawl_command, run};
@@ -85,6 +85,6 @@ pub use verdict::Verdict;
 pub use web::{SESSION_PARAMETER, Web};
 pub use within::Within;
 pub use witness::{
-    FreshnessReport, GapClass, HostReport, IpReport, Repeat, RequestRecord, UrlCount, Violation,
-    ViolationKind, Witness, WitnessReport,
+    FreshnessReport, GapClass, HostReport, IpReport, Repeat, RequestRecord, Seen, UrlCount,
+    Violation, ViolationKind, Witness, WitnessReport,
 };

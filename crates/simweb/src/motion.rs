@@ -2,7 +2,7 @@
 //! everything else what happens is a function of the seed: which change comes when is known beforehand.
 
 use crate::changes::Version;
-use crate::plan::Role;
+use crate::plan::{Role, SitemapKind};
 use crate::seed::Draw;
 use crate::web::{Web, push_number};
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ pub(crate) struct Motion {
 
 /// What a host's server says of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Candour {
+pub enum Candour {
     Honest,
     /// Nothing ever changes.
     Denies,
@@ -143,7 +143,8 @@ impl Web {
         })
     }
 
-    pub(crate) fn candour(&self, host: u32) -> Candour {
+    /// What the host's server says of changes; honest while the Web is still.
+    pub fn candour(&self, host: u32) -> Candour {
         let share = self.spec.motion.lying_share;
         let drawn = Draw::at(self.spec.seed, u64::from(host), 0, 0x72).unit();
         match drawn {
@@ -172,6 +173,19 @@ impl Web {
                 None => Some(STILL.to_owned()),
             },
         }
+    }
+
+    /// Does the host's sitemap tell when its pages changed, and rightly? One that is plain text has no dates.
+    pub fn announces(&self, host: u32) -> bool {
+        self.has_dates(host) && self.candour(host) == Candour::Honest
+    }
+
+    /// Does the host's sitemap say when pages changed?
+    pub fn has_dates(&self, host: u32) -> bool {
+        let sitemap = self.hosts[host as usize].sitemap;
+        let drawn = Draw::at(self.spec.seed, u64::from(host), 0, 0x73).unit();
+        sitemap.is_some_and(|kind| kind != SitemapKind::Text)
+            && drawn >= self.spec.motion.no_lastmod_share
     }
 
     /// What differs from answer to answer: a clock, an advertisement. True if something does.

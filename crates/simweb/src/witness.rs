@@ -8,7 +8,7 @@ mod lane;
 mod report;
 mod slot;
 
-pub use copies::FreshnessReport;
+pub use copies::{FreshnessReport, Seen};
 pub use report::{
     GapClass, HostReport, IpReport, Repeat, RequestRecord, UrlCount, Violation, ViolationKind,
     WitnessReport,
@@ -246,9 +246,10 @@ impl Witness {
     }
 
     /// How fresh the client's copies were from a time after the Web was set in motion until now.
-    pub fn freshness(&self, from_ms: u64) -> FreshnessReport {
+    /// Changes after `until_ms` do not count.
+    pub fn freshness(&self, from_ms: u64, until_ms: u64) -> FreshnessReport {
         let to_ms = self.web.motion_ms().unwrap_or(0);
-        lock(&self.copies).report(&self.web, from_ms, to_ms)
+        lock(&self.copies).report(&self.web, (from_ms, until_ms), to_ms)
     }
 
     /// Figures for each host that was asked anything.

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::FrontierError;
 use crate::ledger::{Ledger, Reader};
+use crate::service::now_ms;
 use crate::sweep::sweep;
 
 /// Calls that wait for the thread. More of them wait at their connections.
@@ -57,7 +58,7 @@ pub struct Found {
 impl Clerk {
     /// Opens the frontier in a directory, and begins.
     pub(crate) fn begin(dir: &Path, memory: u64) -> Result<(Self, Threads, Found), FrontierError> {
-        let mut ledger = Ledger::open(dir, memory)?;
+        let mut ledger = Ledger::open(dir, memory, now_ms())?;
         let found = ledger.found();
         let reader = ledger.reader();
         let (database, tables) = ledger.store_handles();
@@ -117,14 +118,14 @@ impl Clerk {
         }
     }
 
-    /// Returns the reason when the thread has ended early; otherwise never.
+    /// Returns the reason when the thread has ended early. It does not end otherwise as long as there is a handle.
     pub(crate) async fn failed(&self) -> String {
         let mut failure = self.failure.clone();
-        // The guard that `wait_for` gives is dropped before anything is waited for.
         let reason = failure.wait_for(Option::is_some).await;
-        match reason.ok().map(|reason| reason.clone()) {
-            Some(reason) => reason.unwrap_or_default(),
-            None => std::future::pending().await,
+        match reason.ok().and_then(|reason| reason.clone()) {
+            Some(reason) => reason,
+            // It has panicked without a word.
+            None => "the thread that writes has died".to_owned(),
         }
     }
 }
@@ -150,4 +151,20 @@ fn serve(mut ledger: Ledger, mut waiting: mpsc::Receiver<Call>) -> Result<(), Fr
         done?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_thread_that_dies_is_noticed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (clerk, threads, _) = Clerk::begin(dir.path(), 16 << 20).expect("a frontier");
+        let died = clerk.carry_out(|_| panic!("as if a call met a bug")).await;
+        assert!(matches!(died, Err::<(), _>(FrontierError::Stopped)));
+        assert!(clerk.failed().await.contains("died"));
+        drop(clerk);
+        threads.finish();
+    }
 }

@@ -53,7 +53,7 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// Opens the store in a directory, or makes one, and counts what is there. `memory` is for the store alone, in bytes.
-    pub(crate) fn open(dir: &Path, memory: u64) -> Result<Self, FrontierError> {
+    pub(crate) fn open(dir: &Path, memory: u64, now_ms: u64) -> Result<Self, FrontierError> {
         let failed = |source| FrontierError::Store {
             dir: dir.to_owned(),
             source,
@@ -74,12 +74,12 @@ impl Ledger {
             turns: 0,
         };
         ledger.crawls.default_delay = DEFAULT_DELAY;
-        ledger.recall()?;
+        ledger.recall(now_ms)?;
         Ok(ledger)
     }
 
     /// What was true when the frontier ended, however it ended.
-    fn recall(&mut self) -> Result<(), FrontierError> {
+    fn recall(&mut self, now_ms: u64) -> Result<(), FrontierError> {
         self.recall_settings()?;
         let mut queues = Vec::new();
         for entry in self.tables.queues.iter() {
@@ -89,12 +89,13 @@ impl Ledger {
             let queue = id.and_then(|id| Queue::decode(id, &value));
             queues.push(queue.ok_or_else(|| self.damaged("a queue"))?);
         }
+        heed_clock(&mut queues, now_ms);
         for mut queue in queues {
             let prefix = queue.id.to_be_bytes();
             if let Some(first) = self.tables.due.prefix(prefix).next() {
                 let key = first.key().map_err(|e| self.store(e))?;
                 queue.next_due = moment_and_url(&key).map_or(NEVER, |(due, _)| due);
-                queue.floor = Some(key.to_vec().into());
+                queue.floor = key.to_vec().into();
             }
             self.next_queue = self.next_queue.max(queue.id + 1);
             self.crawls.add(queue);
@@ -262,6 +263,24 @@ impl Ledger {
     }
 }
 
+/// A clock that was ahead when URLs were given would keep their queues shut until it is as late again. From now on they count as having given now.
+/// Leases and dates of that time cannot be told from others, and last longer by as much.
+fn heed_clock(queues: &mut [Queue], now_ms: u64) {
+    let mut ahead: Vec<&mut Queue> = queues.iter_mut().filter(|q| q.gave_ms > now_ms).collect();
+    let Some(latest_ms) = ahead.iter().map(|queue| queue.gave_ms).max() else {
+        return;
+    };
+    tracing::warn!(
+        queues = ahead.len(),
+        seconds = (latest_ms - now_ms).div_ceil(1000),
+        "the clock was ahead of what it is now when URLs were given the last time, by so many seconds: leases and dates from that time last \
+         longer by as much"
+    );
+    for queue in &mut ahead {
+        queue.gave_ms = now_ms;
+    }
+}
+
 fn open_store(dir: &Path, memory: u64) -> fjall::Result<(Database, Tables)> {
     let cache = memory / CACHE_SHARE;
     let database = Database::builder(dir)
@@ -284,4 +303,50 @@ fn open_store(dir: &Path, memory: u64) -> fjall::Result<(Database, Tables)> {
         dead: space("dead")?,
     };
     Ok((database, tables))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::UrlInfo;
+
+    const HOUR_MS: u64 = 3_600_000;
+
+    #[test]
+    fn queues_open_after_the_clock_was_set_back() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let now_ms = 1_700_000_000_000;
+        let take = |ledger: &mut Ledger, per_queue, now_ms| {
+            let order = Order {
+                crawl: None,
+                key: None,
+                per_queue,
+                queues: 1,
+                lease_ms: 1,
+            };
+            let taken = ledger.take(Cursor::new(order), 10, now_ms);
+            taken.expect("a store").0.len()
+        };
+        {
+            let mut ledger = Ledger::open(dir.path(), 16 << 20, now_ms).expect("a frontier");
+            for page in 0..2 {
+                let info = UrlInfo {
+                    url: format!("http://a.test/{page}"),
+                    ..UrlInfo::default()
+                };
+                let put = Put {
+                    info,
+                    refetch: None,
+                };
+                ledger.put(put, now_ms / 1000).expect("a store");
+            }
+            // The clock is a day ahead.
+            assert_eq!(take(&mut ledger, 1, now_ms + 24 * HOUR_MS), 1);
+            ledger.make_durable().expect("a store");
+        }
+        let mut ledger = Ledger::open(dir.path(), 16 << 20, now_ms + HOUR_MS).expect("a frontier");
+        assert_eq!(take(&mut ledger, 2, now_ms + HOUR_MS), 0);
+        // After its delay, not after a day.
+        assert_eq!(take(&mut ledger, 2, now_ms + HOUR_MS + 1_001), 1);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::keys::QueueId;
+use crate::keys::{QueueId, timed_key};
 
 /// This lies so far ahead that it never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -30,7 +30,7 @@ pub(crate) struct Queue {
     /// Nothing that waits is due before this. It may be too early, never too late.
     pub(crate) next_due: u64,
     /// Nothing that waits sorts before this key. What was taken leaves tombstones behind; a scan that began before them would read them all.
-    pub(crate) floor: Option<Box<[u8]>>,
+    pub(crate) floor: Box<[u8]>,
     /// Where it stands in its crawl's line.
     pub(crate) place: (u64, u64),
 }
@@ -49,14 +49,14 @@ impl Queue {
             gave_ms: 0,
             leases: Vec::new(),
             next_due: NEVER,
-            floor: None,
+            floor: timed_key(id + 1, 0, "").into(),
             place: (NEVER, 0),
         }
     }
 
     /// From when on a call may get URLs of it, as far as the queue knows.
     pub(crate) fn opens_ms(&self, default_delay: u32) -> u64 {
-        if self.limit > 0 && self.completed >= u64::from(self.limit) {
+        if self.is_at_limit() {
             return NEVER;
         }
         let returned = self.leases.first().map_or(NEVER, |(until, _)| *until);
@@ -67,6 +67,11 @@ impl Queue {
             gave => gave.saturating_add(delay),
         };
         due.max(rested).max(self.blocked_until.saturating_mul(1000))
+    }
+
+    /// Are as many URLs completed as are wanted of it?
+    pub(crate) fn is_at_limit(&self) -> bool {
+        self.limit > 0 && self.completed >= u64::from(self.limit)
     }
 
     pub(crate) fn is_blocked(&self, now_ms: u64) -> bool {
@@ -104,10 +109,8 @@ impl Queue {
     /// A URL waits under this key from now on.
     pub(crate) fn waits(&mut self, due: u64, key: &[u8]) {
         self.next_due = self.next_due.min(due);
-        if let Some(floor) = &self.floor
-            && key < &floor[..]
-        {
-            self.floor = Some(key.into());
+        if key < &self.floor[..] {
+            self.floor = key.into();
         }
     }
 
@@ -213,6 +216,17 @@ mod tests {
         queue.end_lease(555);
         assert_eq!(queue.leases, [(1000, 1), (2000, 1)]);
         assert_eq!(queue.opens_ms(0), 1000);
+    }
+
+    #[test]
+    fn the_floor_is_where_the_first_one_waits_also_after_the_queue_ran_dry() {
+        let mut queue = queue();
+        let keys = [5, 7].map(|due| timed_key(queue.id, due, "http://a/"));
+        queue.waits(7, &keys[1]);
+        assert_eq!(queue.floor[..], keys[1]);
+        queue.waits(5, &keys[0]);
+        queue.waits(7, &keys[1]);
+        assert_eq!((&queue.floor[..], queue.next_due), (&keys[0][..], 5));
     }
 
     #[test]

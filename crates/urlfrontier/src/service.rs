@@ -43,7 +43,7 @@ type Answer<T> = Result<Response<T>, Status>;
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// Milliseconds since 1970.
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
@@ -84,9 +84,10 @@ impl UrlFrontier for Service {
     async fn delete_crawl(&self, request: Request<DeleteCrawlMessage>) -> Answer<Long> {
         let crawl = request.into_inner().value;
         tracing::info!(crawl = crawl_name(&crawl), "a crawl is deleted");
-        let value = self
-            .do_it(move |ledger| ledger.delete_crawl(&crawl))
-            .await?;
+        let delete = move |ledger: &mut Ledger| ledger.delete_crawl(&crawl);
+        let Ok(Ok(value)) = self.clerk.hand_over(delete).await?.await else {
+            return Err(FrontierError::Stopped.into());
+        };
         Ok(Response::new(Long { value }))
     }
 

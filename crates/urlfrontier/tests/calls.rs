@@ -528,3 +528,190 @@ async fn a_client_that_goes_away_takes_little_with_it() {
     assert!(told.in_process < 10_000, "{} are leased", told.in_process);
     assert_eq!(told.size, 20_000);
 }
+
+/// URLs of one queue that are so long that a server cannot send many of them ahead of their reader.
+async fn long_urls(client: &mut portolan_urlfrontier::Client, count: u32) {
+    let page = |n: u32| discovered(&format!("http://a.test/{}/{n}", "x".repeat(10_000)), "");
+    put(client, (0..count).map(page).collect()).await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_read_slowly_gets_no_url_twice_and_ends() {
+    let frontier = Frontier::begin().await;
+    let mut client = frontier.client.clone();
+    long_urls(&mut client, 1_500).await;
+    // What is sent first is long no longer leased when the last piece is asked for.
+    let stream = client.get_ur_ls(want(0, 0, 1)).await.expect("URLs");
+    let mut stream = stream.into_inner();
+    let mut seen = std::collections::HashSet::new();
+    while let Some(info) = stream.message().await.expect("a message") {
+        let number = seen.len();
+        assert!(seen.insert(info.url), "number {number} came before");
+        if seen.len().is_multiple_of(400) {
+            tokio::time::sleep(Duration::from_millis(1100)).await;
+        }
+    }
+    assert_eq!(seen.len(), 1_500);
+}
+
+#[tokio::test]
+async fn a_block_ends_a_queue_in_the_middle_of_a_call() {
+    let frontier = Frontier::begin().await;
+    let mut client = frontier.client.clone();
+    long_urls(&mut client, 3_000).await;
+    let stream = client.get_ur_ls(want(0, 0, 100)).await.expect("URLs");
+    let mut stream = stream.into_inner();
+    stream.message().await.expect("a message").expect("a URL");
+    let block = BlockQueueParams {
+        key: "a.test".to_owned(),
+        time: now() + 100,
+        ..Default::default()
+    };
+    client.block_queue_until(block).await.expect("a block");
+    let rest = all(stream).await.len();
+    assert!(
+        rest < 2_000,
+        "{rest} more came from a queue that is blocked"
+    );
+}
+
+/// As many threads as the program has for looking at URLs.
+const READERS: usize = 8;
+
+#[test]
+fn lists_that_nobody_reads_keep_nobody_waiting() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(READERS)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let frontier = Frontier::begin().await;
+        let mut client = frontier.client.clone();
+        let with_metadata = |n: u32| {
+            let mut item = discovered(&format!("http://a.test/{n:04}"), "");
+            if let Some(url_item::Item::Discovered(DiscoveredUrlItem { info: Some(info) })) =
+                &mut item.item
+            {
+                let values = vec!["x".repeat(2_000)];
+                info.metadata
+                    .insert("text".to_owned(), StringList { values });
+            }
+            item
+        };
+        put(&mut client, (0..5_000).map(with_metadata).collect()).await;
+        let everything = || ListUrlParams {
+            size: 5_000,
+            ..Default::default()
+        };
+        let mut unread = Vec::new();
+        for _ in 0..READERS + 1 {
+            // A connection of its own has a window of its own.
+            let mut client = harness::client(frontier.address);
+            let list = client.list_ur_ls(everything()).await;
+            unread.push((client, list.expect("URLs").into_inner()));
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let asked = UrlStatusRequest {
+            url: "http://a.test/0001".to_owned(),
+            ..Default::default()
+        };
+        let status = tokio::time::timeout(Duration::from_secs(10), client.get_url_status(asked));
+        status.await.expect("an answer in time").expect("a URL");
+        // And each of them is whole, once it is read.
+        let (_, list) = unread.pop().expect("a list");
+        let items = all(list).await;
+        let urls: Vec<_> = items
+            .iter()
+            .map(|item| info_of(item).0.url.clone())
+            .collect();
+        assert_eq!((urls.len(), urls.is_sorted()), (5_000, true));
+    });
+}
+
+#[tokio::test]
+async fn more_metadata_than_clients_can_take_are_skipped() {
+    let frontier = Frontier::begin().await;
+    let mut client = frontier.client.clone();
+    let with_metadata = |url: &str, bytes: usize| {
+        let mut info = info(url, "");
+        let values = vec!["x".repeat(bytes)];
+        info.metadata
+            .insert("text".to_owned(), StringList { values });
+        UrlItem {
+            item: Some(url_item::Item::Discovered(DiscoveredUrlItem {
+                info: Some(info),
+            })),
+            ..UrlItem::default()
+        }
+    };
+    let small = (0..12).map(|n| with_metadata(&format!("http://a.test/{n}"), 1 << 20));
+    let acks = put(&mut client, small.collect()).await;
+    assert!(acks.iter().all(|ack| ack.1 == Taken));
+    let acks = put(
+        &mut client,
+        vec![with_metadata("http://a.test/large", 2 << 20)],
+    )
+    .await;
+    assert_eq!(acks[0].1, Skipped);
+    // They come although together they are larger than a piece of a call.
+    assert_eq!(get(&mut client, want(0, 0, 100)).await.len(), 12);
+}
+
+/// More leases than are returned at once.
+#[tokio::test]
+async fn all_that_was_leased_comes_back() {
+    let frontier = Frontier::begin().await;
+    let mut client = frontier.client.clone();
+    no_delay(&mut client).await;
+    let page = |n: u32| discovered(&format!("http://a.test/{n}"), "");
+    put(&mut client, (0..12_000).map(page).collect()).await;
+    assert_eq!(get(&mut client, want(0, 0, 1)).await.len(), 12_000);
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let mut urls = get(&mut client, want(0, 0, 100)).await;
+    urls.sort();
+    urls.dedup();
+    assert_eq!(urls.len(), 12_000);
+    assert_eq!(stats(&mut client, "", "").await.in_process, 12_000);
+}
+
+/// A message that the server does not read ends the stream with an error, behind the answers to what came before it.
+#[tokio::test]
+async fn a_message_that_cannot_be_read_is_told_behind_the_answers() {
+    let frontier = Frontier::begin().await;
+    let mut client = frontier.client.clone();
+    let mut large = info("http://a.test/large", "");
+    let values = vec!["x".repeat(5 << 20)];
+    large
+        .metadata
+        .insert("text".to_owned(), StringList { values });
+    let item = |info| UrlItem {
+        item: Some(url_item::Item::Discovered(DiscoveredUrlItem {
+            info: Some(info),
+        })),
+        ..UrlItem::default()
+    };
+    let items = [
+        info("http://a.test/1", ""),
+        large.clone(),
+        info("http://a.test/2", ""),
+    ];
+    let stream = client.put_ur_ls(tokio_stream::iter(items.map(item))).await;
+    let mut acks = stream.expect("acks").into_inner();
+    let first = acks.message().await.expect("an ack").expect("an ack");
+    assert_eq!((&first.id[..], first.status()), ("http://a.test/1", Taken));
+    let told = acks.message().await.expect_err("an error");
+    assert_eq!(told.code(), Code::OutOfRange, "{told}");
+    let batch = |info: UrlInfo| DiscoveredBatch {
+        id: info.url.clone(),
+        items: vec![info],
+    };
+    let batches = [info("http://a.test/3", ""), large].map(batch);
+    let stream = client.put_discovered(tokio_stream::iter(batches)).await;
+    let mut acks = stream.expect("acks").into_inner();
+    let first = acks.message().await.expect("an ack").expect("an ack");
+    assert_eq!(first.id, "http://a.test/3");
+    acks.message().await.expect_err("an error");
+    assert_eq!(stats(&mut client, "", "").await.size, 2);
+}

@@ -197,7 +197,9 @@ impl Agent {
 
     /// The fleet's budget of pages is shared out in small parts.
     pub(super) async fn take_pages(&self) {
-        if self.fleet.definition().max_pages.is_some()
+        // What who fetches nothing took would never be fetched.
+        if self.role.fetches()
+            && self.fleet.definition().max_pages.is_some()
             && self.shared.budget.unclaimed() < ALLOTMENT / 2
         {
             let pages = self.node.take_pages(ALLOTMENT).await;

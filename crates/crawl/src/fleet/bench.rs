@@ -137,7 +137,8 @@ async fn put(
     let Some(opened) = checkpoint_files(registry, id)? else {
         return Ok(None);
     };
-    let at = Upload::new(id, 1, 1, opened.seq);
+    let at =
+        Upload::new(id, 1, 1, opened.seq).map_err(|error| CrawlError::Fleet(error.to_string()))?;
     let put = Default::default();
     let putting = Putting {
         blobs,

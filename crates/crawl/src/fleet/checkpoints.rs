@@ -201,7 +201,8 @@ impl Agent {
         let newer = opened?.filter(|opened| opened.seq > kept.stored.seq);
         let told = match newer {
             Some(opened) => {
-                let at = Upload::new(partition, self.incarnation, epoch, opened.seq);
+                let at = Upload::new(partition, self.incarnation, epoch, opened.seq)
+                    .map_err(|error| CrawlError::Fleet(error.to_string()))?;
                 let rate = || match locked(&self.checkpoints.hurried).is_empty() {
                     true => self.shared.settings.fleet.checkpoint_mb_per_s << 20,
                     // Somebody waits.

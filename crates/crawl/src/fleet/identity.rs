@@ -2,10 +2,13 @@
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use portolan_fleet::{Definition, Incarnation};
+use portolan_registry::Registry;
 use serde::{Deserialize, Serialize};
 
+use crate::crawl::REGISTRY_DIR;
 use crate::directory::{make_dir, no_links, replace};
 use crate::error::CrawlError;
 use crate::sealed::{seal, unseal};
@@ -15,6 +18,10 @@ const FILE: &str = "node";
 const LOCK: &str = "lock";
 /// The crawl's directory in the node's.
 const CRAWL_DIR: &str = "crawl";
+
+/// How soon a life of this process that has ended lets go of its registry, and how often that is looked for.
+pub(super) const UNLOCKED_WITHIN: Duration = Duration::from_secs(60);
+pub(super) const LOCK_LOOK: Duration = Duration::from_millis(100);
 
 /// A node, as its directory knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +96,11 @@ impl Identity {
     /// A new life: what the directory held is gone. Whatever counts of it was shipped.
     pub(super) fn begin(dir: &Path, node: &str, fleet: &Definition) -> Result<Self, CrawlError> {
         let crawl = Self::crawl_dir(dir);
+        // A life of this process that was fenced may still be writing files of what it was taking over.
+        let begun = Instant::now();
+        while Registry::is_open(&crawl.join(REGISTRY_DIR)) && begun.elapsed() < UNLOCKED_WITHIN {
+            std::thread::sleep(LOCK_LOOK);
+        }
         match std::fs::remove_dir_all(&crawl) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 return Err(CrawlError::File {

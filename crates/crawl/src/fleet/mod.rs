@@ -23,6 +23,7 @@ mod checkpoints;
 mod client;
 mod desk;
 mod gather;
+mod groups;
 mod hearing;
 mod identity;
 mod membership;
@@ -41,6 +42,7 @@ mod warcs;
 
 #[cfg(feature = "bench")]
 pub use bench::{AdoptionCosts, bench_adoption};
+pub use groups::{owners_of, refuse_groups};
 pub use mirror::Mirror;
 pub use new_settings::{change_settings, check_for_nodes};
 pub use node::{

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use portolan_archive::file_prefix;
 use portolan_fleet::{
-    Definition, Fleet, FleetError, Joining, Ledger, Node, Order, Servers, StoredCheckpoint,
+    Checkpoint, Definition, Fleet, FleetError, Joining, Ledger, Node, Order, Servers,
+    StoredCheckpoint,
 };
-use portolan_model::PartitionId;
-use portolan_registry::Adopter;
+use portolan_registry::{Adopter, RegistryError};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -26,7 +26,7 @@ use super::checkpoints::{self, Checkpoints};
 use super::client::{self, Carrier, ClientSide};
 use super::desk::Desk;
 use super::gather::Gathering;
-use super::identity::Identity;
+use super::identity::{Identity, LOCK_LOOK, UNLOCKED_WITHIN};
 use super::membership::{Membership, Part, Phase};
 use super::new_settings;
 use super::role::Role;
@@ -36,7 +36,7 @@ use super::serving;
 use super::shipper::Shipper;
 use super::warcs::Warcs;
 use crate::budget::StoppedBy;
-use crate::crawl::{Crawl, Plan, REGISTRY_DIR};
+use crate::crawl::{Crawl, Plan, Prepared, REGISTRY_DIR};
 use crate::directory::replace;
 use crate::division::open_vector;
 use crate::error::CrawlError;
@@ -54,6 +54,9 @@ const VECTOR_LOOK: Duration = Duration::from_millis(500);
 const GRANT_MS: u64 = 30_000;
 /// Connections of a crawl-client, where nobody says how many.
 const FIRST_CONNECTIONS: usize = 32;
+
+/// `portolan_archive::check_node` takes no more.
+const MAX_NODE_NAME: usize = 63;
 
 /// Threads for what waits for servers and the store.
 const AGENT_THREADS: usize = 2;
@@ -170,8 +173,13 @@ async fn life(
     tell(NodeEvent::Joined { resumed });
     let definition = fleet.definition();
     fetch_vector(plan, fleet).await?;
+    if definition.max_pages.is_some() {
+        // What the process before had taken and not used is gone with it.
+        node.begin_budget().await.map_err(unavailable)?;
+    }
     let (version, settings) = fleet.settings().await.map_err(unavailable)?;
     let settings = node_settings(plan, (definition, &settings), identity)?;
+    node.leave_addresses_alone(settings.politeness.ip_delay_ms);
     let desk = plan.role.decides().then(|| Arc::new(desk_of(&settings)));
     let booth = (!plan.role.decides()).then(|| Arc::new(Booth::default()));
     let (membership, ends) = Membership::new(node.lease(), plan.role, desk.clone(), booth.clone());
@@ -182,10 +190,7 @@ async fn life(
         limited: definition.max_pages.is_some(),
         membership: Arc::clone(&membership),
     };
-    let dir = Identity::crawl_dir(&plan.dir);
-    let mut crawl_plan = Plan::new(dir, definition.seeds.iter().cloned(), settings);
-    crawl_plan.part = Some(part);
-    let mut prepared = blocking(move || Crawl::prepare(crawl_plan)).await?;
+    let mut prepared = prepare_crawl(plan, definition, &settings, &part).await?;
     let in_fleet = prepared.books.in_fleet.take();
     let in_fleet =
         in_fleet.ok_or_else(|| CrawlError::Internal("a node without a fleet".to_owned()))?;
@@ -193,8 +198,13 @@ async fn life(
     let mut known = Vec::new();
     for &partition in &held {
         membership.add(partition);
-        let (epoch, cursor) = log.ledger().last_of(partition);
-        let stored = own_checkpoint(fleet, log.ledger(), partition, identity.incarnation()).await;
+        let (shipped, cursor) = log.ledger().last_of(partition);
+        // Where nothing has come since it was taken over, a checkpoint alone says under which epoch that was.
+        let newest = log.ledger().checkpoints_of(partition).next();
+        let own =
+            newest.filter(|it| it.incarnation == identity.incarnation() && it.epoch >= shipped);
+        let epoch = own.map_or(shipped, |own| own.epoch);
+        let stored = own_checkpoint(fleet, own).await;
         known.push((partition, epoch, cursor, stored));
         if let Some(desk) = &desk {
             // The process before may have granted.
@@ -350,6 +360,30 @@ async fn join(
     })
 }
 
+/// Where a life of this process ended a moment ago, a partition that it was taking over or letting go may keep the registry
+/// locked until that is done.
+async fn prepare_crawl(
+    plan: &NodePlan,
+    definition: &Definition,
+    settings: &Settings,
+    part: &Part,
+) -> Result<Prepared, CrawlError> {
+    let begun = Instant::now();
+    loop {
+        let dir = Identity::crawl_dir(&plan.dir);
+        let mut crawl_plan = Plan::new(dir, definition.seeds.iter().cloned(), settings.clone());
+        crawl_plan.part = Some(part.clone());
+        match blocking(move || Crawl::prepare(crawl_plan)).await {
+            Err(CrawlError::Registry(RegistryError::Locked { pid, .. }))
+                if pid == std::process::id().to_string() && begun.elapsed() < UNLOCKED_WITHIN =>
+            {
+                tokio::time::sleep(LOCK_LOOK).await;
+            }
+            prepared => return prepared,
+        }
+    }
+}
+
 fn unavailable(error: FleetError) -> CrawlError {
     CrawlError::Fleet(error.to_string())
 }
@@ -362,7 +396,7 @@ fn number_of(log: &Ledger, incarnation: u64) -> Result<u16, CrawlError> {
         .filter(|number| *number <= portolan_archive::MAX_NODE_NUMBER)
         .ok_or_else(|| {
             CrawlError::Input(format!(
-                "the fleet has had more than {} nodes, counting those that came anew: no file numbers are left",
+                "more than {} nodes have archived something for the fleet, counting those that came anew: no file numbers are left",
                 portolan_archive::MAX_NODE_NUMBER
             ))
         })
@@ -385,7 +419,14 @@ fn node_settings(
     if settings.partition.method == PartitionMethod::Vector {
         settings.partition.vector = plan.dir.join(VECTOR_FILE).display().to_string();
     }
-    settings.archive.node.clone_from(&identity.node);
+    // Groups may have nodes of one name, and their WARC files may come together.
+    settings.archive.node = match &definition.group {
+        Some(group) => format!("{}-{}", group.name, identity.node)
+            .chars()
+            .take(MAX_NODE_NAME)
+            .collect(),
+        None => identity.node.clone(),
+    };
     settings.archive.node_number = identity.number.unwrap_or_default();
     settings.registry.partitions = definition.partitions;
     // The fleet's budget is shared out; its time is for who made it.
@@ -479,17 +520,13 @@ fn desk_of(settings: &Settings) -> Desk {
     Desk::new(reserved.collect(), grant_ms)
 }
 
-/// The checkpoint of a partition that this life of the node told of last, and its key: if it is the newest one, what is here
-/// goes on from it.
+/// The checkpoint of a partition that this life of the node told of last, and its key: if it is the newest one, and nobody
+/// shipped under a later epoch, what is here goes on from it.
 async fn own_checkpoint(
     fleet: &Fleet,
-    log: &Ledger,
-    partition: PartitionId,
-    incarnation: u64,
+    own: Option<&Checkpoint>,
 ) -> Option<(StoredCheckpoint, String)> {
-    let newest = log.checkpoints_of(partition).next();
-    let (epoch, _) = log.last_of(partition);
-    let own = newest.filter(|it| (it.incarnation, it.epoch) == (incarnation, epoch))?;
+    let own = own?;
     let object = fleet.blobs().get(&own.manifest).await?;
     let stored = StoredCheckpoint::from_object(&object).ok()?;
     Some((stored, own.manifest.clone()))

@@ -11,10 +11,13 @@ use portolan_model::{
 };
 use portolan_registry::{Entry, Snapshot, UrlState};
 use portolan_urlfrontier::Client;
-use portolan_urlfrontier::api::{GetParams, QueueWithinCrawlParams, UrlInfo, get_params};
+use portolan_urlfrontier::api::{
+    GetParams, QueueWithinCrawlParams, UrlInfo, UrlItem, get_params, url_item,
+};
 use tokio::runtime::Runtime;
+use tonic::{Code, Status};
 
-use super::{Grant, Granted, News, address, of_frontier, runtime};
+use super::{Grant, Granted, News, Why, address, answered, is_ours_alone, of_frontier, runtime};
 use crate::admission::Sighting;
 use crate::crawl::REGISTRY_DIR;
 use crate::error::CrawlError;
@@ -29,15 +32,13 @@ const NAP: Duration = Duration::from_millis(20);
 const NOTHING_CAME: Duration = Duration::from_millis(500);
 /// Between two calls where the server did not answer.
 const NO_ANSWER: Duration = Duration::from_secs(2);
-/// A call that takes longer has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Links and verdicts that are handed over together.
 const TOGETHER: usize = 500;
 /// The server has nothing left, and nobody here has anything to do, for so many calls in a row: that is the end.
 const EMPTY_CALLS: u32 = 3;
 
-/// A URL that the scope leaves out does not come again for so many seconds.
-const GIVEN_BACK_S: u64 = 86_400;
+/// So often in the time of a lease it is looked which of them are half over. It takes a snapshot of the registry.
+const RENEWALS: u32 = 8;
 
 /// Seconds since 1970, as the server counts them.
 pub(super) fn now_s() -> u64 {
@@ -54,8 +55,8 @@ pub(crate) struct Asking {
     /// Seeds of this run: the server decides when they are fetched, too.
     seeds: Vec<CanonicalUrl>,
     resumed: bool,
-    /// Granted URLs that are not for this crawl, by its scope: they were given back for others.
-    left_to_others: u64,
+    /// The scope has left a granted URL out.
+    has_given_back: bool,
 }
 
 impl Asking {
@@ -75,7 +76,7 @@ impl Asking {
             gauges: Vec::new(),
             seeds,
             resumed,
-            left_to_others: 0,
+            has_given_back: false,
         }
     }
 
@@ -156,9 +157,14 @@ impl Asking {
         let mut next_call = Instant::now();
         let mut empty_calls = 0;
         let mut waiting_since: Option<Instant> = None;
+        let renew_every = Duration::from_secs(u64::from(self.settings.lease_s)) / RENEWALS;
+        let mut next_renewal = Instant::now();
         let patience = Duration::from_millis(shared.settings.outages.wait_ms);
         while !shared.budget.is_stopping() {
-            self.renew(shared, &runtime)?;
+            if Instant::now() >= next_renewal {
+                self.renew(shared, &runtime);
+                next_renewal = Instant::now() + renew_every;
+            }
             // Then the watcher decides how long it waits for them.
             if !self.only_failing_left() {
                 waiting_since = None;
@@ -170,22 +176,25 @@ impl Asking {
                 std::thread::sleep(NAP);
                 continue;
             }
-            match runtime.block_on(self.ask(&mut client)) {
-                Ok(infos) if infos.is_empty() => {
+            match runtime.block_on(self.ask(shared, &mut client)) {
+                Ok(infos) => {
+                    tracing::debug!(urls = infos.len(), "granted by the frontier server");
+                    if self.admit(hand, judge, infos, &runtime) {
+                        empty_calls = 0;
+                        // Queues that opened meanwhile come with the next call, but not at any price.
+                        next_call = Instant::now() + NAP;
+                        continue;
+                    }
                     next_call = Instant::now() + NOTHING_CAME;
-                    let is_over = self.is_quiet(shared) && self.is_empty(&runtime, &mut client);
+                    self.wait_until_told(shared);
+                    let is_over =
+                        self.is_quiet(shared) && self.is_empty(shared, &runtime, &mut client);
                     empty_calls = if is_over { empty_calls + 1 } else { 0 };
                     if empty_calls >= EMPTY_CALLS {
                         return Ok(());
                     }
                 }
-                Ok(infos) => {
-                    empty_calls = 0;
-                    // Queues that opened meanwhile come with the next call, but not at any price.
-                    next_call = Instant::now() + NAP;
-                    tracing::debug!(urls = infos.len(), "granted by the frontier server");
-                    self.admit(hand, judge, infos, &runtime);
-                }
+                Err(_) if shared.budget.is_stopping() => {}
                 Err(error) => {
                     tracing::warn!(%error, "the frontier server does not answer");
                     next_call = Instant::now() + NO_ANSWER;
@@ -195,7 +204,7 @@ impl Asking {
         Ok(())
     }
 
-    async fn ask(&self, client: &mut Client) -> Result<Vec<UrlInfo>, tonic::Status> {
+    async fn ask(&self, shared: &Shared, client: &mut Client) -> Result<Vec<UrlInfo>, Status> {
         let asked = GetParams {
             max_urls_per_queue: self.settings.urls_per_host,
             max_queues: self.settings.hosts,
@@ -211,8 +220,7 @@ impl Asking {
             }
             Ok(infos)
         };
-        let late = |_| tonic::Status::deadline_exceeded("no answer in time");
-        tokio::time::timeout(PATIENCE, ask).await.map_err(late)?
+        answered(ask, || shared.budget.is_stopping()).await
     }
 
     /// Not every server takes an empty name for the default.
@@ -223,15 +231,49 @@ impl Asking {
         }
     }
 
-    /// Has the server no URL of this crawl that may still be fetched, by us or by others, but for those that our scope leaves out?
-    fn is_empty(&self, runtime: &Runtime, client: &mut Client) -> bool {
+    /// Has the server no URL of this crawl that may still be fetched, by us or by others, but for those that we gave back?
+    fn is_empty(&self, shared: &Shared, runtime: &Runtime, client: &mut Client) -> bool {
         let asked = QueueWithinCrawlParams {
             crawl_id: self.crawl_id(),
             ..QueueWithinCrawlParams::default()
         };
-        let told = runtime
-            .block_on(async { tokio::time::timeout(PATIENCE, client.get_stats(asked)).await });
-        matches!(told, Ok(Ok(stats)) if stats.get_ref().size <= self.left_to_others)
+        let told = answered(client.get_stats(asked), || shared.budget.is_stopping());
+        let Ok(stats) = runtime.block_on(told) else {
+            return false;
+        };
+        let (stats, left) = (stats.get_ref(), self.granted.left_to_others().count());
+        // Who has URLs under lease may find more.
+        stats.size == 0
+            || (left.is_some_and(|left| stats.size <= left)
+                && stats.in_process == 0
+                && self.still_wait(shared, runtime, client))
+    }
+
+    /// Do the URLs that were given back still wait, as far as some of them tell? If not, there may be others in their place.
+    fn still_wait(&self, shared: &Shared, runtime: &Runtime, client: &mut Client) -> bool {
+        let sample = self.granted.left_to_others().sample();
+        for mut asked in sample {
+            asked.crawl_id = self.crawl_id();
+            let status = answered(client.get_url_status(asked), || shared.budget.is_stopping());
+            match runtime.block_on(status) {
+                Ok(item) if is_done(item.get_ref()) => {}
+                Ok(_) => continue,
+                // Not every server can tell.
+                Err(error) if error.code() == Code::Unimplemented => return true,
+                Err(error) if error.code() == Code::NotFound => {}
+                Err(_) => return false,
+            }
+            self.granted.left_to_others().forget_all();
+            return false;
+        }
+        true
+    }
+
+    /// Until the server knows all that it is to hear, or the crawl is to stop.
+    fn wait_until_told(&self, shared: &Shared) {
+        while self.granted.untold.load(Ordering::SeqCst) > 0 && !shared.budget.is_stopping() {
+            std::thread::sleep(NAP);
+        }
     }
 
     /// Is nothing under way here, and nothing on its way to the server?
@@ -251,53 +293,65 @@ impl Asking {
                 .any(|g| g.failing.load(Ordering::SeqCst) > 0)
     }
 
-    /// Granted URLs become due here, unless they have been visited. What is no URL is done; what the scope leaves out is given back.
+    /// Granted URLs become due here, unless they have been visited. What is no URL is done; what the scope leaves out is given back. False if
+    /// nothing came but what was given back before.
     fn admit(
         &mut self,
         hand: &Hand<'_>,
         judge: &mut Judge<'_>,
         infos: Vec<UrlInfo>,
         runtime: &Runtime,
-    ) {
+    ) -> bool {
         let shared = hand.shared;
+        let mut has_news = false;
         let until = now_s() + u64::from(self.settings.lease_s);
-        let mut batches: BTreeMap<u16, (LinkBatch, LinkBatch)> = BTreeMap::new();
-        let (mut refused, mut others) = (Vec::new(), Vec::new());
+        let mut batches: BTreeMap<u16, LinkBatch> = BTreeMap::new();
+        let (mut refused, mut others, mut settled) = (Vec::new(), Vec::new(), Vec::new());
         for info in infos {
+            if self.granted.left_to_others().is_settled(&info) {
+                settled.push(info);
+                continue;
+            }
             let Ok(url) = self.canonicalizer.parse(&info.url) else {
+                has_news = true;
                 refused.push(info);
                 continue;
             };
+            let doc = url.doc_id(&shared.ids);
+            let (kind, hops) = self.kind_of(&url, judge.roots.get(&doc));
             let found = Sighting {
-                kind: LinkKind::SitemapPage,
+                kind,
                 depth: 0,
-                hops: 0,
+                hops,
                 nofollow: false,
                 discoverer: None,
             };
-            let doc = url.doc_id(&shared.ids);
             let admitted = judge.admission.admit(&shared.scope(), &url, doc, found);
+            let is_left = self.granted.left_to_others().holds(&info);
+            has_news |= !is_left;
             if matches!(admitted.link.verdict, Verdict::Exclude(_)) {
                 others.push(info);
                 continue;
             }
-            let (links, verdicts) = batches.entry(admitted.owner.0).or_default();
+            if is_left {
+                self.granted.left_to_others().take_back(&info);
+                has_news = true;
+            }
+            // A link: it makes due what is new or waits, and not what was excluded for what its server said.
+            let links = batches.entry(admitted.owner.0).or_default();
             links.push_known(admitted.doc, admitted.link);
-            // If it was known and waited, the link alone does not make it due.
-            verdicts.push_known(admitted.doc, admitted.link);
             let mut outstanding = self.granted.outstanding();
             let grants = outstanding.entry(url.as_str().to_owned()).or_default();
             grants.retain(|grant| grant.info.url != info.url);
             grants.push(Grant { info, until });
         }
-        for (partition, (links, verdicts)) in batches {
+        for (partition, links) in batches {
+            let docs = links.docs().unwrap_or_default().to_vec();
             let links = Entry::Links {
                 source: None,
                 links,
             };
-            let docs = verdicts.docs().unwrap_or_default().to_vec();
             hand.over(PartitionId(partition), links);
-            hand.verdicts(PartitionId(partition), verdicts);
             if self.settings.refetch_after_s > 0 {
                 hand.over(PartitionId(partition), Entry::Refresh { docs });
             }
@@ -306,21 +360,35 @@ impl Asking {
             runtime.block_on(self.granted.tell(News::Done(refused)));
         }
         if !others.is_empty() {
-            if self.left_to_others == 0 {
+            if !std::mem::replace(&mut self.has_given_back, true) {
                 tracing::warn!(
                     url = others[0].url,
                     "the frontier server grants URLs that this crawl's scope leaves out; they are given back for others"
                 );
             }
-            self.left_to_others += others.len() as u64;
-            let others = News::Later(others, now_s() + GIVEN_BACK_S);
-            runtime.block_on(self.granted.tell(others));
+            runtime.block_on(self.granted.tell(News::Others(others, Why::Scope)));
+        }
+        if !settled.is_empty() {
+            runtime.block_on(self.granted.tell(News::Others(settled, Why::Settled)));
+        }
+        has_news
+    }
+
+    /// A seed stays one, and so does what it redirects to: they pass the scope, and where they lead to is in it.
+    fn kind_of(&self, url: &CanonicalUrl, root: Option<&LinkKind>) -> (LinkKind, u8) {
+        let redirected = || self.granted.seed_redirects().get(url.as_str()).copied();
+        match root {
+            Some(kind) => (*kind, 0),
+            None => match redirected() {
+                Some(hops) => (LinkKind::SeedRedirect, hops),
+                None => (LinkKind::SitemapPage, 0),
+            },
         }
     }
 
     /// Leases that are half over are looked after: what was settled before it was granted is done, and what is still due here is not to be
     /// given to others.
-    fn renew(&self, shared: &Shared, runtime: &Runtime) -> Result<(), CrawlError> {
+    fn renew(&self, shared: &Shared, runtime: &Runtime) {
         let now = now_s();
         let half = u64::from(self.settings.lease_s / 2);
         let until = now + u64::from(self.settings.lease_s);
@@ -331,36 +399,53 @@ impl Asking {
             old.map(|(url, _)| url.clone()).collect()
         };
         if old.is_empty() {
-            return Ok(());
+            return;
         }
-        let snapshot = Snapshot::open(&self.registry, shared.ids)?;
-        let (mut done, mut later) = (Vec::new(), Vec::new());
+        // Who cannot look makes the lease longer: the next look is soon.
+        let snapshot = Snapshot::open(&self.registry, shared.ids)
+            .inspect_err(|error| tracing::warn!(%error, "leases are renewed unseen"))
+            .ok();
+        let (mut done, mut others, mut renewed) = (Vec::new(), Vec::new(), Vec::new());
         for url in old {
-            let known = snapshot.find(shared.ids.doc(&url))?;
+            let find = |snapshot: &Snapshot| snapshot.find(shared.ids.doc(&url)).ok().flatten();
+            let known = snapshot.as_ref().and_then(find);
             // What is not in the registry yet is on its way there.
-            let is_to_come = known.is_none_or(|known| {
+            let is_to_come = known.as_ref().is_none_or(|known| {
                 known.state == UrlState::Due || known.reason == Some(Reason::WaitsForItsShare)
             });
             let mut outstanding = self.granted.outstanding();
             if is_to_come {
                 for grant in outstanding.get_mut(&url).into_iter().flatten() {
                     grant.until = until;
-                    later.push(grant.info.clone());
+                    renewed.push((url.clone(), grant.info.clone()));
                 }
-            } else {
-                let grants = outstanding.remove(&url).into_iter().flatten();
-                done.extend(grants.map(|grant| grant.info));
+                continue;
+            }
+            let for_others = known
+                .and_then(|known| known.reason)
+                .is_some_and(is_ours_alone);
+            let infos = outstanding.remove(&url).into_iter().flatten();
+            let infos = infos.map(|grant| grant.info);
+            match for_others {
+                true => others.extend(infos),
+                false => done.extend(infos),
             }
         }
         tracing::debug!(
             done = done.len(),
-            renewed = later.len(),
+            others = others.len(),
+            renewed = renewed.len(),
             "leases are half over"
         );
         runtime.block_on(async {
             self.granted.tell(News::Done(done)).await;
-            self.granted.tell(News::Later(later, until)).await;
+            self.granted.tell(News::Others(others, Why::Settled)).await;
+            self.granted.tell(News::Renew(renewed, until)).await;
         });
-        Ok(())
     }
+}
+
+/// Is a URL not to be fetched again, as its server says?
+fn is_done(item: &UrlItem) -> bool {
+    matches!(&item.item, Some(url_item::Item::Known(known)) if known.refetchable_from_date == 0)
 }

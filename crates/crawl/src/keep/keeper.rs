@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use portolan_model::{CanonicalUrl, DocId, LinkBatch, LinkKind, PartitionId, Reason};
+use portolan_model::{CanonicalUrl, DocId, LinkBatch, LinkKind, PartitionId, Reason, Verdict};
 use portolan_registry::{Entry, Snapshot, UrlState};
 use tokio::sync::mpsc;
 
-use super::notes::{Found, Note};
+use super::notes::{Found, NewUrl, Note};
 use super::scan::{Source, Ticks, scan};
-use super::schedule::{MAX_URGENT, Schedule, Settled};
-use super::spool::Spool;
-use super::weight_of;
+use super::schedule::{MAX_URGENT, Schedule, Settled, Why};
+use super::spool::{Message, Spool, Teller};
+use super::{put_off, weight_of};
 use crate::admission::Sighting;
 use crate::crawl::REGISTRY_DIR;
 use crate::error::CrawlError;
@@ -24,8 +24,11 @@ use crate::shared::Shared;
 /// How long the keeper sleeps when it has done all there is to do.
 const NAP: Duration = Duration::from_millis(10);
 
-/// How often it looks for signals of people.
+/// How often it looks for signals of people and of sites that ping.
 const SPOOL_EVERY: Duration = Duration::from_millis(500);
+
+/// What they make due is in the journal after this time.
+const SPOOL_KEPT: Duration = Duration::from_secs(5);
 
 /// What has come to be due while nothing could be picked, in time: no more is made up for.
 const MADE_UP_FOR_S: f64 = 0.5;
@@ -91,6 +94,7 @@ impl Keeper {
         for note in std::mem::take(&mut self.meanwhile) {
             heed(shared, &mut schedule, ticks, note);
         }
+        self.spool.hear_again();
         let rate = shared.settings.freshness.fetches_per_s;
         let mut last = Instant::now();
         let (mut credit, mut picked) = (1.0, 0_u64);
@@ -111,9 +115,6 @@ impl Keeper {
             );
             credit -= due as f64;
             picked += due;
-            if due == 0 && self.spool.has_read() && schedule.urgent() == 0 {
-                self.spool.forget();
-            }
             let is_used_up =
                 picked as f64 >= READ_AGAIN_AFTER * schedule.len() as f64 && now >= not_before;
             if schedule.left_some && is_used_up || ticks.are_running_out(shared.now_ms()) {
@@ -150,15 +151,29 @@ impl Keeper {
         let looked_lately = self
             .spool_looked
             .is_some_and(|looked| looked.elapsed() < SPOOL_EVERY);
-        if looked_lately || schedule.urgent() >= MAX_URGENT {
+        if looked_lately {
             return;
         }
         self.spool_looked = Some(Instant::now());
-        for url in self.spool.look() {
-            let doc = url.doc_id(&hand.shared.ids);
-            if !schedule.tell(doc) {
-                introduce(hand, judge, &url, doc);
+        let waits = |doc| schedule.is_said_to_have_changed(doc);
+        self.spool.forget(SPOOL_KEPT, waits);
+        if schedule.urgent() >= MAX_URGENT {
+            return;
+        }
+        for Message { path, teller, urls } in self.spool.look() {
+            let mut docs = Vec::with_capacity(urls.len());
+            for url in urls {
+                let doc = url.doc_id(&hand.shared.ids);
+                docs.push(doc);
+                let is_known = match teller {
+                    Teller::Person => schedule.tell(doc),
+                    Teller::Site => schedule.ping(doc),
+                };
+                if !is_known {
+                    introduce(hand, judge, schedule, &url, teller);
+                }
             }
+            self.spool.heard(path, docs);
         }
     }
 }
@@ -172,6 +187,9 @@ fn make_due(hand: &Hand<'_>, schedule: &mut Schedule, now: u32, most: u64) -> u6
         && let Some(pick) = schedule.pick(now)
     {
         tracing::debug!(doc = pick.doc.0, why = ?pick.why, "due again");
+        if let (Why::Told | Why::Signal, Some(notes)) = (pick.why, &hand.shared.keeper) {
+            notes.told_of(pick.doc);
+        }
         due.entry(pick.partition).or_default().push(pick.doc);
         count += 1;
     }
@@ -215,8 +233,16 @@ fn heed(shared: &Shared, schedule: &mut Schedule, ticks: Ticks, note: Note) {
     schedule.settled(now, &settled);
 }
 
-/// A page that a person names and that is not in the schedule: as if a sitemap named it.
-fn introduce(hand: &Hand<'_>, judge: &mut Judge<'_>, url: &CanonicalUrl, doc: DocId) {
+/// A page that is not in the schedule: as if a sitemap named it. What a person names is due at once; what a site names waits for the
+/// share of new pages.
+fn introduce(
+    hand: &Hand<'_>,
+    judge: &mut Judge<'_>,
+    schedule: &mut Schedule,
+    url: &CanonicalUrl,
+    teller: Teller,
+) {
+    let doc = url.doc_id(&hand.shared.ids);
     let found = Sighting {
         kind: LinkKind::SitemapPage,
         depth: 0,
@@ -224,7 +250,18 @@ fn introduce(hand: &Hand<'_>, judge: &mut Judge<'_>, url: &CanonicalUrl, doc: Do
         nofollow: false,
         discoverer: None,
     };
-    let admitted = judge.admission.admit(&hand.shared.scope(), url, doc, found);
+    let mut admitted = judge.admission.admit(&hand.shared.scope(), url, doc, found);
+    if teller == Teller::Site {
+        let link = &mut admitted.link;
+        link.verdict = put_off(link.kind, link.verdict);
+        if link.verdict == Verdict::Exclude(Reason::WaitsForItsShare) {
+            schedule.add_new(&NewUrl {
+                doc,
+                host: admitted.host,
+                partition: admitted.owner,
+            });
+        }
+    }
     let mut links = LinkBatch::new(None);
     links.push_known(doc, admitted.link);
     let entry = Entry::Links {
@@ -232,8 +269,10 @@ fn introduce(hand: &Hand<'_>, judge: &mut Judge<'_>, url: &CanonicalUrl, doc: Do
         links,
     };
     hand.over(admitted.owner, entry);
-    // If it is known all the same, it is due again.
-    hand.over(admitted.owner, Entry::Refresh { docs: vec![doc] });
+    if teller == Teller::Person {
+        // If it is known all the same, it is due again.
+        hand.over(admitted.owner, Entry::Refresh { docs: vec![doc] });
+    }
 }
 
 /// URLs that wait for their share of a rate, in a crawl that has none: they become due.

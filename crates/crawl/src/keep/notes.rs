@@ -1,5 +1,8 @@
 //! What workers tell the keeper: what became of a URL, which new ones wait for their share, and what sitemaps and feeds say has changed.
 
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard};
+
 use portolan_model::{
     DocId, HostId, LinkKind, Outcome, PartitionId, Pulse, Reason, Verdict, Visit,
 };
@@ -11,6 +14,8 @@ use crate::shared::Shared;
 
 /// Notes that wait for the keeper; more make the workers' turns wait.
 pub(crate) const NOTES: usize = 4_096;
+/// URLs that are due because somebody told of them. Of more, the checks count as others do.
+const MOST_TOLD: usize = 1 << 20;
 
 /// What a check found for a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,12 +70,37 @@ pub(crate) struct Signal {
 #[derive(Debug, Clone)]
 pub(crate) struct NoteBox {
     sender: mpsc::Sender<Note>,
+    /// URLs that are due because somebody told that they have changed.
+    told: Arc<Mutex<HashSet<u64>>>,
 }
 
 impl NoteBox {
     pub(crate) fn new() -> (Self, mpsc::Receiver<Note>) {
         let (sender, inbox) = mpsc::channel(NOTES);
-        (Self { sender }, inbox)
+        let told = Arc::default();
+        (Self { sender, told }, inbox)
+    }
+
+    /// The URL becomes due because somebody told that it has changed.
+    pub(crate) fn told_of(&self, doc: DocId) {
+        let mut told = self.told();
+        // Some never come to a visit: what keeps them out was found out since.
+        if told.len() >= MOST_TOLD {
+            told.clear();
+        }
+        told.insert(doc.0);
+    }
+
+    /// Was it checked because of that? Says so once.
+    pub(crate) fn was_told_of(&self, doc: DocId) -> bool {
+        self.told().remove(&doc.0)
+    }
+
+    fn told(&self) -> MutexGuard<'_, HashSet<u64>> {
+        // A set of numbers is whole, whoever panicked beside it.
+        self.told
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Waits while there is no room. Where nobody hears any longer, the crawl is about to end.

@@ -133,8 +133,9 @@ impl Gathered<'_> {
         let host = self.schedule.hosts.number(url.host, partition);
         let is_source = visit.is_source() || is_feed(&visit.mime);
         if !is_source {
-            self.schedule.hosts.get(host).pool.add_page(&history);
-            self.pool.add_page(&history);
+            let untold = untold_history_of(visit, ticks);
+            self.schedule.hosts.get(host).pool.add_page(&untold);
+            self.pool.add_page(&untold);
         }
         let settings = &self.source.settings;
         let order: Order = settings.frontier.order;
@@ -210,17 +211,31 @@ fn threshold_of(counts: &HashMap<PageClass, u64>, per_day: f64) -> f64 {
     f64::exp2(high)
 }
 
-/// What the checks up to this visit found, with `ticks` as seconds.
+/// What the checks up to this visit found, with `ticks` as seconds. What somebody told of had not changed until then
+/// ([`History::add_told`]).
 pub(crate) fn history_of(visit: &Visit, ticks: Ticks) -> History {
     let known = &visit.history;
-    let share = match known.news > MOST_CHANGES {
-        true => MOST_CHANGES as f32 / known.news as f32,
+    let quiet_ms = known.quiet_ms.saturating_add(known.told_after_ms);
+    history(known.news, (quiet_ms, known.news_after_ms), ticks)
+}
+
+/// The same without the checks that were made because somebody had told of a change: they say nothing of other pages, which would have
+/// been checked, too, if they had changed.
+fn untold_history_of(visit: &Visit, ticks: Ticks) -> History {
+    let known = &visit.history;
+    let news = known.news.saturating_sub(known.told);
+    history(news, (known.quiet_ms, known.news_after_ms), ticks)
+}
+
+fn history(news: u32, (quiet_ms, news_after_ms): (u64, u64), ticks: Ticks) -> History {
+    let share = match news > MOST_CHANGES {
+        true => MOST_CHANGES as f32 / news as f32,
         false => 1.0,
     };
     History {
-        unchanged_days: ticks.days(known.quiet_ms) * share,
-        changed_days: ticks.days(known.news_after_ms) * share,
-        changes: known.news.min(MOST_CHANGES) as u16,
+        unchanged_days: ticks.days(quiet_ms) * share,
+        changed_days: ticks.days(news_after_ms) * share,
+        changes: news.min(MOST_CHANGES) as u16,
     }
 }
 
@@ -242,6 +257,28 @@ mod tests {
         }
         let fine = Ticks::from_now(1_800_000_000_000, 1);
         assert!(fine.are_running_out(1_800_000_000_000 + (1 << 31)));
+    }
+
+    #[test]
+    fn what_somebody_told_of_says_nothing_of_other_pages() {
+        let mut visit = Visit::without_answer(0, portolan_model::Outcome::Fetched);
+        let day_ms = 86_400_000;
+        visit.history.news = 10;
+        visit.history.told = 8;
+        visit.history.news_after_ms = 2 * day_ms;
+        visit.history.told_after_ms = 4 * day_ms;
+        visit.history.quiet_ms = 3 * day_ms;
+        let ticks = Ticks::from_now(1_800_000_000_000, 1_000);
+        let (all, untold) = (history_of(&visit, ticks), untold_history_of(&visit, ticks));
+        let days = |history: History| {
+            (
+                history.changes,
+                history.changed_days,
+                history.unchanged_days,
+            )
+        };
+        assert_eq!(days(all), (10, 2.0, 7.0));
+        assert_eq!(days(untold), (2, 2.0, 3.0));
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Which page is to be fetched next, and for what reason. Pure: time comes in as ticks, and what is picked goes out as documents.
 
+mod picks;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 
 use portolan_freshness::{Fetched, History, PageClass, PageId, PooledHistory, Scheduler};
 use portolan_model::{DocId, HostId, PartitionId};
 
-use super::hosts::{Host, Hosts};
+use super::hosts::Hosts;
 use super::notes::{Found, NewUrl, Signal};
 use super::rival::{Fetch, Rival};
 use crate::links::NoHash;
@@ -21,9 +23,6 @@ const MAX_NEW: usize = 1 << 20;
 /// URLs that a person said have changed, and that wait.
 pub(crate) const MAX_URGENT: usize = 100_000;
 
-/// Hosts that are tried for a new page or an urgent one before another kind of page has its turn.
-const TRIES: usize = 16;
-
 /// A signal is taken for as good as this many changes: ln(γ/ν) · Δ/α with nine in ten signals right and a quarter of all
 /// changes without one.
 const SIGNAL_CHANGES: f64 = 9.2;
@@ -36,6 +35,9 @@ const SOURCE: u8 = 2;
 const URGENT: u8 = 4;
 /// A signal says that it has changed.
 const SIGNALLED: u8 = 8;
+/// A person, or a signal, said that it has changed while it was being fetched: what is fetched may be of the time before.
+const URGENT_AGAIN: u8 = 16;
+const SIGNALLED_AGAIN: u8 = 32;
 
 /// Why a page is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,23 +190,6 @@ impl Schedule {
         self.new.push_back((new.doc, host));
     }
 
-    /// The URL that is to become due next.
-    pub(crate) fn pick(&mut self, now: u32) -> Option<Pick> {
-        let picked = self
-            .pick_urgent(now)
-            .or_else(|| self.pick_source(now))
-            .or_else(|| match self.new_credit >= 1.0 {
-                true => self.pick_new(now),
-                false => None,
-            })
-            .or_else(|| self.pick_known(now))
-            .or_else(|| self.pick_new(now))?;
-        self.new_credit += self.new_share - f64::from(u8::from(picked.why == Why::New));
-        // What new pages did not use when there were none is not owed to them later.
-        self.new_credit = self.new_credit.clamp(0.0, 1.0 + self.new_share);
-        Some(picked)
-    }
-
     /// What a visit says of the URL, which is settled by it.
     pub(crate) fn settled(&mut self, now: u32, settled: &Settled) {
         let Settled { doc, host, .. } = *settled;
@@ -218,7 +203,8 @@ impl Schedule {
         if self.flags[at] & IN_FLIGHT != 0 {
             self.hosts.get(host).settled();
         }
-        self.flags[at] &= !(IN_FLIGHT | URGENT | SIGNALLED);
+        let was = self.flags[at];
+        self.flags[at] &= !(IN_FLIGHT | URGENT | SIGNALLED | URGENT_AGAIN | SIGNALLED_AGAIN);
         // What was not picked is out of its queue all the same.
         self.scheduler.take(id);
         match settled.found {
@@ -227,18 +213,24 @@ impl Schedule {
                 let ticks = now.saturating_sub(self.scheduler.fetched_s(id));
                 let days = f64::from(ticks) / 86_400.0;
                 let known = self.hosts.get(host);
-                match self.scheduler.signals(id) {
-                    // Sitemaps are asked for because they change, and tell nothing of pages.
-                    0 if settled.is_source => {}
-                    0 => {
-                        self.pool.add(days, changed);
-                        known.pool.add(days, changed);
-                    }
-                    // It was chosen because it had changed: of the host's other pages that tells nothing, either.
-                    _ => known.judge_signal(changed),
+                let (signalled, told) = (self.scheduler.signals(id) > 0, was & URGENT != 0);
+                if signalled {
+                    known.judge_signal(changed);
+                }
+                // Sitemaps are asked for because they change, and tell nothing of pages. What was chosen because it had changed tells
+                // nothing of the host's other pages, either.
+                if !settled.is_source && !signalled && !told {
+                    self.pool.add(days, changed);
+                    known.pool.add(days, changed);
                 }
                 let prior = self.prior(host);
-                self.scheduler.fetched(id, now, Fetched { changed, prior });
+                let told = signalled || told;
+                let fetched = Fetched {
+                    changed,
+                    told,
+                    prior,
+                };
+                self.scheduler.fetched(id, now, fetched);
                 self.tell_rival(id, now, changed);
             }
             Found::Unclear | Found::Retry => {
@@ -250,6 +242,12 @@ impl Schedule {
         self.flags[at] &= !SOURCE;
         if settled.is_source {
             self.become_source(id, now);
+        } else if was & SIGNALLED_AGAIN != 0 {
+            self.flags[at] |= SIGNALLED;
+            self.scheduler.signal_waiting(id);
+        }
+        if was & URGENT_AGAIN != 0 {
+            self.tell(doc);
         }
     }
 
@@ -309,14 +307,35 @@ impl Schedule {
             (_, 0) => changed.is_some_and(|tick| tick > self.scheduler.fetched_s(id)),
             (now, before) => now != before,
         };
-        let waits = self.flags[at] & (IN_FLIGHT | SOURCE) == 0;
-        if is_news && waits && self.scheduler.signals(id) == 0 {
-            let host = self.hosts.get(self.host_of[at]);
-            if host.believes_signal() {
-                self.flags[at] |= SIGNALLED;
-                self.scheduler.signal_waiting(id);
-            }
+        let said_already = self.flags[at] & (SOURCE | SIGNALLED | SIGNALLED_AGAIN) != 0;
+        if !is_news || said_already || !self.hosts.get(self.host_of[at]).believes_signal() {
+            return;
         }
+        if self.flags[at] & IN_FLIGHT != 0 {
+            self.flags[at] |= SIGNALLED_AGAIN;
+        } else {
+            self.flags[at] |= SIGNALLED;
+            self.scheduler.signal_waiting(id);
+        }
+    }
+
+    /// Has somebody said that the page has changed, and was it not fetched since?
+    pub(crate) fn is_said_to_have_changed(&self, doc: DocId) -> bool {
+        let page = self.by_doc.get(&doc.0);
+        page.is_some_and(|&page| {
+            self.flags[page as usize] & (URGENT | SIGNALLED | URGENT_AGAIN | SIGNALLED_AGAIN) != 0
+        })
+    }
+
+    /// The page's own host says so by a ping. False if it is not known here.
+    pub(crate) fn ping(&mut self, doc: DocId) -> bool {
+        let signal = Signal {
+            doc,
+            mark: 0,
+            changed_ms: None,
+        };
+        self.signal(&signal, None);
+        self.by_doc.contains_key(&doc.0)
     }
 
     /// A person says that a page has changed: it is next. False if it is not known here.
@@ -325,7 +344,9 @@ impl Schedule {
             return false;
         };
         let flags = &mut self.flags[page as usize];
-        if *flags & (URGENT | IN_FLIGHT) == 0 {
+        if *flags & IN_FLIGHT != 0 {
+            *flags |= URGENT_AGAIN;
+        } else if *flags & URGENT == 0 {
             *flags |= URGENT;
             self.urgent.push_back(page);
         }
@@ -373,138 +394,6 @@ impl Schedule {
             let fetched = self.scheduler.fetched_s(id);
             rival.add(fetched, (class.rate(), class.importance()));
         }
-    }
-
-    fn leave(&mut self, id: PageId) {
-        let at = id.0 as usize;
-        self.scheduler.take(id);
-        self.flags[at] |= IN_FLIGHT;
-        self.hosts.get(self.host_of[at]).asked();
-    }
-
-    fn picked(&mut self, page: u32, why: Why) -> Pick {
-        let at = page as usize;
-        self.leave(PageId(page));
-        let host: &Host = self.hosts.get(self.host_of[at]);
-        Pick {
-            doc: self.docs[at],
-            partition: host.partition,
-            host: host.id,
-            why,
-            page: Some(PageId(page)),
-        }
-    }
-
-    fn may_ask(&mut self, host: u32, now: u32, is_pressing: bool) -> bool {
-        let tick_ms = self.tick_ms;
-        self.hosts.get(host).not_before(now, tick_ms, is_pressing) <= now
-    }
-
-    fn pick_urgent(&mut self, now: u32) -> Option<Pick> {
-        for _ in 0..TRIES.min(self.urgent.len()) {
-            let page = self.urgent.pop_front()?;
-            if self.flags[page as usize] & IN_FLIGHT != 0 {
-                continue;
-            }
-            if self.may_ask(self.host_of[page as usize], now, true) {
-                return Some(self.picked(page, Why::Told));
-            }
-            self.urgent.push_back(page);
-        }
-        None
-    }
-
-    fn pick_source(&mut self, now: u32) -> Option<Pick> {
-        while let Some(&Reverse((due, page))) = self.sources.peek()
-            && due <= now
-        {
-            self.sources.pop();
-            let at = page as usize;
-            let fetched = self.scheduler.fetched_s(PageId(page));
-            let is_due = fetched.saturating_add(self.sources_every) <= now;
-            // What was fetched since for another reason has a later place, too.
-            if self.flags[at] & IN_FLIGHT != 0 || self.flags[at] & SOURCE == 0 || !is_due {
-                continue;
-            }
-            let tick_ms = self.tick_ms;
-            match self
-                .hosts
-                .get(self.host_of[at])
-                .not_before(now, tick_ms, true)
-            {
-                later if later > now => self.sources.push(Reverse((later, page))),
-                _ => return Some(self.picked(page, Why::Source)),
-            }
-        }
-        None
-    }
-
-    fn pick_new(&mut self, now: u32) -> Option<Pick> {
-        for _ in 0..TRIES.min(self.new.len()) {
-            let (doc, host) = self.new.pop_front()?;
-            if self.by_doc.contains_key(&doc.0) || self.new_in_flight.contains(&doc.0) {
-                continue;
-            }
-            if !self.may_ask(host, now, false) {
-                self.new.push_back((doc, host));
-                continue;
-            }
-            self.new_in_flight.insert(doc.0);
-            let host = self.hosts.get(host);
-            host.asked();
-            return Some(Pick {
-                doc,
-                partition: host.partition,
-                host: host.id,
-                why: Why::New,
-                page: None,
-            });
-        }
-        None
-    }
-
-    fn pick_known(&mut self, now: u32) -> Option<Pick> {
-        /// The scheduler puts some hundred pages aside before it gives up.
-        const ROUNDS: usize = 4;
-        if self.rival.is_some() {
-            return self.pick_of_rival(now);
-        }
-        for _ in 0..ROUNDS {
-            let (hosts, host_of, flags) = (&mut self.hosts, &self.host_of, &self.flags);
-            let tick_ms = self.tick_ms;
-            let not_before = |id: PageId| {
-                let is_pressing = flags[id.0 as usize] & SIGNALLED != 0;
-                let host = hosts.get(host_of[id.0 as usize]);
-                host.not_before(now, tick_ms, is_pressing)
-            };
-            let Some(id) = self.scheduler.pick(now, not_before) else {
-                continue;
-            };
-            // It may have been taken while it was put aside.
-            if self.flags[id.0 as usize] & (IN_FLIGHT | SOURCE) != 0 {
-                continue;
-            }
-            let why = match self.scheduler.signals(id) {
-                0 => Why::Worth,
-                _ => Why::Signal,
-            };
-            return Some(self.picked(id.0, why));
-        }
-        None
-    }
-
-    fn pick_of_rival(&mut self, now: u32) -> Option<Pick> {
-        let (hosts, host_of, flags) = (&mut self.hosts, &self.host_of, &self.flags);
-        let tick_ms = self.tick_ms;
-        let page = self.rival.as_mut()?.pick(
-            now,
-            |page| flags[page as usize] & (IN_FLIGHT | SOURCE) == 0,
-            |page| {
-                let host = hosts.get(host_of[page as usize]);
-                host.not_before(now, tick_ms, false)
-            },
-        )?;
-        Some(self.picked(page, Why::Worth))
     }
 }
 

@@ -14,6 +14,8 @@ pub struct DsetSettings {
     pub extensions: Vec<String>,
     /// The crawl-client that fetches it; empty: any.
     pub client: String,
+    /// The group under a hub that has it; empty: the groups take turns.
+    pub group: String,
 }
 
 impl DsetSettings {

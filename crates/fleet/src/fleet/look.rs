@@ -4,8 +4,8 @@ use super::Fleet;
 use crate::error::FleetError;
 use crate::nats::{Kv, patiently};
 use crate::protocol::{Assignment, Control, Holder, LeaseRecord};
-use crate::status::{FleetStatus, NodeView, Reported};
-use crate::{Incarnation, names};
+use crate::status::{FleetStatus, HubContact, HubView, NodeView, Reported};
+use crate::{Group, Incarnation, names};
 use async_nats::jetstream::Context;
 use futures_util::TryStreamExt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,8 @@ impl Fleet {
         Ok(FleetStatus {
             name: self.definition().name.clone(),
             wish: control.wish,
-            partitions: self.definition().partitions,
+            partitions: self.definition().own_partitions(),
+            hub: self.hub_view().await?,
             coordinator: coordinator.map(|record| record.place),
             free: assignment.free(),
             assignment,
@@ -151,6 +152,56 @@ impl Fleet {
             }
         }
         Ok(records)
+    }
+
+    /// What the group's coordinator said last of the hub.
+    async fn hub_view(&self) -> Result<Option<HubView>, FleetError> {
+        let Some(group) = self.group() else {
+            return Ok(None);
+        };
+        let entry = self.main().get(names::HUB).await?;
+        let said: Option<HubContact> = entry
+            .value
+            .and_then(|json| serde_json::from_slice(&json).ok());
+        let (up, up_bytes) = self.up_waiting(group).await?;
+        Ok(Some(HubView {
+            crawl: group.crawl.clone(),
+            group: group.name.clone(),
+            domain: group.hub_domain.clone(),
+            contact: said,
+            silent_s: silent_s(entry.written_ms),
+            up,
+            up_bytes,
+        }))
+    }
+
+    /// Messages of links that wait to go up, by group, and the bytes of all of them.
+    pub(crate) async fn up_waiting(
+        &self,
+        group: &Group,
+    ) -> Result<(BTreeMap<String, u64>, u64), FleetError> {
+        let unavailable =
+            |error: &dyn std::fmt::Display| FleetError::Unavailable(error.to_string());
+        let bus = self.bus();
+        let stream = patiently(|| async {
+            let found = bus.js.get_stream(bus.names.up_stream()).await;
+            found.map_err(|error| unavailable(&error))
+        })
+        .await?;
+        let mut waiting: BTreeMap<String, u64> =
+            group.others().map(|other| (other.to_owned(), 0)).collect();
+        let subjects = stream.info_with_subjects(bus.names.up_subjects()).await;
+        let subjects: Vec<_> = subjects
+            .map_err(|error| unavailable(&error))?
+            .try_collect()
+            .await
+            .map_err(|error| unavailable(&error))?;
+        for (subject, messages) in subjects {
+            if let Some(group) = subject.rsplit('.').nth(1) {
+                *waiting.entry(group.to_owned()).or_default() += messages as u64;
+            }
+        }
+        Ok((waiting, stream.cached_info().state.bytes))
     }
 
     /// Messages and bytes of all link streams.

@@ -10,6 +10,9 @@ const VERSION: u8 = 1;
 /// The message holds the key of an object that holds what the message would.
 const KEY: u8 = 2;
 
+/// The message holds the keys of pieces that are what the message would be: links of another group, put here beforehand.
+const PIECES: u8 = 3;
+
 /// Links shrink to a fifth; more work than this brings little.
 const LEVEL: i32 = 1;
 
@@ -22,8 +25,16 @@ const MOST_UNPACKED: usize = 512 << 20;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     Forwards(Vec<Forward>),
-    /// They are in the store under this key.
-    Key(String),
+    /// They are in the store.
+    Key(Keys),
+}
+
+/// Under which keys links are in the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Keys {
+    One(String),
+    /// As so many pieces, in order: see `pieces::key`.
+    Pieces(String, u32),
 }
 
 /// Bytes for one message, and how many forwards are in it.
@@ -61,10 +72,34 @@ pub(crate) fn pack_key(key: &str) -> Vec<u8> {
     [&[KEY], key.as_bytes()].concat()
 }
 
-/// The reverse of `pack` and `pack_key`; `None` if these are not bytes that they made.
+/// The key that a message says the links are under; `None` if they are in it.
+pub(crate) fn key_of(bytes: &[u8]) -> Option<String> {
+    match bytes.split_first()? {
+        (&KEY, key) => String::from_utf8(key.to_vec()).ok(),
+        _ => None,
+    }
+}
+
+/// A message that says in which pieces the links are in the store.
+pub(crate) fn pack_pieces(name: &str, pieces: u32) -> Vec<u8> {
+    [&[PIECES][..], &pieces.to_le_bytes(), name.as_bytes()].concat()
+}
+
+/// The reverse of `pack`, `pack_key` and `pack_pieces`; `None` if these are not bytes that they made.
 pub(crate) fn unpack(bytes: &[u8]) -> Option<Message> {
     match bytes.split_first()? {
-        (&KEY, key) => Some(Message::Key(String::from_utf8(key.to_vec()).ok()?)),
+        (&KEY, key) => {
+            let key = String::from_utf8(key.to_vec()).ok()?;
+            Some(Message::Key(Keys::One(key)))
+        }
+        (&PIECES, rest) => {
+            let (pieces, name) = rest.split_first_chunk::<4>()?;
+            let name = String::from_utf8(name.to_vec()).ok()?;
+            Some(Message::Key(Keys::Pieces(
+                name,
+                u32::from_le_bytes(*pieces),
+            )))
+        }
         _ => unpack_forwards(bytes).map(Message::Forwards),
     }
 }
@@ -128,7 +163,11 @@ mod tests {
         );
         assert_eq!(
             unpack(&pack_key("a/b")),
-            Some(Message::Key("a/b".to_owned()))
+            Some(Message::Key(Keys::One("a/b".to_owned())))
+        );
+        assert_eq!(
+            unpack(&pack_pieces("a", 300)),
+            Some(Message::Key(Keys::Pieces("a".to_owned(), 300)))
         );
         // A forward that is larger than a message goes alone.
         let large = [forward(1, 5_000), forward(2, 1)];

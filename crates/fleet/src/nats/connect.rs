@@ -83,6 +83,14 @@ impl Bus {
     }
 }
 
+impl Bus {
+    /// JetStream of another domain, which leaf connections lead to.
+    pub(crate) fn domain(&self, domain: &str) -> Context {
+        let builder = ContextBuilder::new().timeout(REQUEST);
+        builder.domain(domain).build(self.client.clone())
+    }
+}
+
 /// Three of everything where there is a cluster. What a server knows of the others is what clients may connect to.
 fn replicas(info: &async_nats::ServerInfo) -> usize {
     match info.cluster.is_some() && info.connect_urls.len() >= 3 {

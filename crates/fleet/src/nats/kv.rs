@@ -1,6 +1,6 @@
 //! A bucket of keys whose values change by compare-and-swap. What timed out is read again before it is tried again.
 
-use super::{PATIENCE, PAUSE, patiently};
+use super::{PATIENCE, PAUSE, REQUEST, patiently};
 use crate::error::FleetError;
 use async_nats::HeaderMap;
 use async_nats::jetstream::Context;
@@ -37,6 +37,8 @@ pub(crate) struct Kv {
     js: Context,
     stream: stream::Stream<()>,
     bucket: String,
+    /// Before the subjects that are written: the way to another JetStream domain, or nothing.
+    way: String,
 }
 
 impl Kv {
@@ -65,6 +67,20 @@ impl Kv {
             js: js.clone(),
             stream,
             bucket: bucket.to_owned(),
+            way: String::new(),
+        })
+    }
+
+    /// Of another JetStream domain, which leaf connections lead to. `js` must be of that domain, too. Servers do not let
+    /// buckets' own subjects pass from one domain to another, but for this way.
+    pub(crate) async fn open_in(
+        js: &Context,
+        bucket: &str,
+        domain: &str,
+    ) -> Result<Self, FleetError> {
+        Ok(Self {
+            way: format!("$JS.{domain}.API."),
+            ..Self::open(js, bucket).await?
         })
     }
 
@@ -79,6 +95,17 @@ impl Kv {
     /// As the stream's leader has it.
     pub(crate) async fn get(&self, key: &str) -> Result<Entry, FleetError> {
         patiently(|| self.get_now(key)).await
+    }
+
+    /// The same, but asked once: who is away is not waited for.
+    pub(crate) async fn get_once(&self, key: &str) -> Result<Entry, FleetError> {
+        match tokio::time::timeout(REQUEST, self.get_now(key)).await {
+            Ok(entry) => entry,
+            Err(_) => Err(FleetError::Unavailable(format!(
+                "no answer in {} s",
+                REQUEST.as_secs()
+            ))),
+        }
     }
 
     async fn get_now(&self, key: &str) -> Result<Entry, FleetError> {
@@ -148,7 +175,8 @@ impl Kv {
             message = message.expected_last_subject_sequence(revision);
         }
         let message = message.payload(value.unwrap_or_default());
-        let sent = self.js.send_publish(self.subject(key), message).await;
+        let subject = format!("{}{}", self.way, self.subject(key));
+        let sent = self.js.send_publish(subject, message).await;
         let acknowledged = match sent {
             Ok(sent) => sent.await,
             Err(error) => Err(error),

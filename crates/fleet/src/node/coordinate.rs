@@ -7,12 +7,12 @@ use crate::protocol::{
     Action, Assignment, Coordinator, Event, Keeper, KeeperAction, LeaseRecord, LogEvent, Patience,
     Renewal,
 };
-use crate::records::ShipRecord;
+use crate::records::{Incarnation, ShipRecord};
 use crate::ship::Ship;
 use crate::{boottime_ms, budget, names};
 use async_nats::jetstream::stream::Info;
 use bytes::Bytes;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -96,11 +96,23 @@ impl Inner {
     async fn be_coordinator(self: Arc<Self>, mut keeper: Keeper) -> Result<(), FleetError> {
         let fleet = &self.fleet;
         let now_ms = boottime_ms();
-        let mut coordinator = Coordinator::new(Patience::of(fleet.definition().lease_ms), now_ms);
+        let patience = Patience::of(fleet.definition().lease_ms);
+        let mut coordinator = match fleet.group() {
+            Some(_) => Coordinator::of_group(patience, now_ms),
+            None => Coordinator::new(patience, now_ms),
+        };
         let mut sources = Sources::open(self.clone()).await?;
         let mut helpers = JoinSet::new();
         helpers.spawn(self.clone().copy_and_trim());
         let (done, mut doing) = mpsc::unbounded_channel::<Vec<Event>>();
+        if let Some(group) = fleet.group() {
+            let group = Arc::new(group.clone());
+            helpers.spawn(self.clone().ascend(group.clone(), done.clone()));
+            helpers.spawn(self.clone().exchange_roots(group.clone()));
+            for other in group.others() {
+                helpers.spawn(self.clone().carry(group.clone(), other.to_owned()));
+            }
+        }
         let mut holds_ms = keeper.first_deadline_ms();
         let mut renewed = 0;
         let mut tick = tokio::time::interval(TICK);
@@ -180,6 +192,11 @@ impl Inner {
             } => self.write_assignment(revision, assignment).await,
             Action::Kill { node, revision } => self.kill(node, revision).await,
             Action::Seal { holder } => self.seal(&holder).await.map(|()| None),
+            Action::Answer(answer) => {
+                let mut given = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+                *given = Some(answer);
+                Ok(None)
+            }
             Action::Command { revision, control } => {
                 let json = serde_json::to_vec(&control).unwrap_or_default();
                 let swap = self
@@ -232,6 +249,7 @@ impl Inner {
     }
 
     async fn kill(&self, node: String, revision: u64) -> Result<Option<Event>, FleetError> {
+        let lease = self.fleet.leases().get(&names::lease_key(&node)).await?;
         let swap = self
             .fleet
             .leases()
@@ -240,6 +258,13 @@ impl Inner {
         Ok(match swap {
             Swap::Done(revision) => {
                 tracing::warn!(node, "the lease was not renewed, and is taken away");
+                let record: Option<LeaseRecord> = lease
+                    .value
+                    .and_then(|json| serde_json::from_slice(&json).ok());
+                if let Some(client) = record.filter(|record| record.weight <= 0.0) {
+                    // It has no partition that somebody would seal it for.
+                    self.seal_life(&node, client.incarnation).await?;
+                }
                 Some(Event::Lease {
                     node,
                     revision,
@@ -268,10 +293,14 @@ impl Inner {
         if lease.value.is_some() {
             return Ok(());
         }
-        let ship = Ship::open(self.fleet.bus(), &holder.node).await?;
-        if let Some(pages) = ship.seal(holder.incarnation, &self.me.node).await? {
-            tracing::warn!(node = holder.node, "sealed");
-            budget::settle(self.fleet.main(), holder.incarnation, pages).await?;
+        self.seal_life(&holder.node, holder.incarnation).await
+    }
+
+    async fn seal_life(&self, node: &str, incarnation: Incarnation) -> Result<(), FleetError> {
+        let ship = Ship::open(self.fleet.bus(), node).await?;
+        if let Some(pages) = ship.seal(incarnation, &self.me.node).await? {
+            tracing::warn!(node, "sealed");
+            budget::settle(self.fleet.main(), [(incarnation, pages)]).await?;
         }
         Ok(())
     }

@@ -81,6 +81,8 @@ impl Fleet {
             homes: Mutex::new(Homes::new(&joining.node)),
             slices: Mutex::default(),
             destinations: Mutex::default(),
+            answer: Mutex::default(),
+            not_taken: Mutex::default(),
             orders,
             fenced: AtomicBool::new(false),
             end: end.clone(),
@@ -147,6 +149,11 @@ impl Inner {
         ));
         tokio::spawn(until(end.clone(), Box::pin(self.clone().watch_orders())));
         tokio::spawn(until(end.clone(), Box::pin(self.clone().serve_addresses())));
+        if self.fleet.group().is_some() {
+            let addresses = self.clone().serve_other_groups();
+            tokio::spawn(until(end.clone(), Box::pin(addresses)));
+            tokio::spawn(until(end.clone(), Box::pin(self.clone().serve_pieces())));
+        }
         tokio::spawn(until(end, Box::pin(self.coordinate())));
     }
 }

@@ -79,7 +79,13 @@ impl Inner {
 
     async fn send(&self, destination: PartitionId, payload: Bytes) -> Result<(), PublishError> {
         let bus = self.fleet.bus();
-        let subject = bus.names.links_subject(destination);
+        // What is for another group waits in a stream of its own until it has arrived there.
+        let subject = match self.fleet.group() {
+            Some(group) if !group.is_mine(destination) => {
+                bus.names.up_subject(group.owner(destination), destination)
+            }
+            _ => bus.names.links_subject(destination),
+        };
         let id = format!(
             "{}-{:032x}",
             destination.0,

@@ -5,6 +5,7 @@
 //! The coordinator's node does it. Two at once do no harm, nor does one that is late: see `Ledger`.
 
 use super::Inner;
+use crate::budget;
 use crate::checkpoint::{CHECKPOINTS, JOURNALS, StoredCheckpoint};
 use crate::error::FleetError;
 use crate::fleet::{Fleet, ShipLog};
@@ -92,6 +93,10 @@ impl Trimmer {
             None => known.insert(Self::begin(fleet).await?),
         };
         trimmer.read().await?;
+        if fleet.definition().max_pages.is_some() {
+            // Who is lost settles nothing itself.
+            budget::settle(fleet.main(), trimmer.now.settled_pages()).await?;
+        }
         if trimmer.is_stale {
             trimmer.summarize(copied).await?;
             if sweeps {

@@ -26,6 +26,9 @@ pub struct Share {
     /// Is the holder to release it? Stays as a wish once it was released.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moving: Option<Moving>,
+    /// Another group's: none of this fleet's nodes ever gets it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub elsewhere: bool,
 }
 
 /// Where a partition goes once its holder has released it.
@@ -61,6 +64,15 @@ impl Assignment {
         }
     }
 
+    /// Of a group: the partitions of which `is_mine` is false are others'.
+    pub fn of_group(partitions: u16, is_mine: impl Fn(u16) -> bool) -> Self {
+        let mut assignment = Self::new(partitions);
+        for (partition, share) in (0..partitions).zip(&mut assignment.shares) {
+            share.elsewhere = !is_mine(partition);
+        }
+        assignment
+    }
+
     /// The partitions that a node's life holds, with their epochs.
     pub fn held_by<'a>(&'a self, holder: &'a Holder) -> impl Iterator<Item = (u16, &'a Share)> {
         let shares = (0..).zip(&self.shares);
@@ -71,7 +83,7 @@ impl Assignment {
     pub fn free(&self) -> usize {
         self.shares
             .iter()
-            .filter(|share| share.holder.is_none())
+            .filter(|share| share.holder.is_none() && !share.elsewhere)
             .count()
     }
 }

@@ -14,12 +14,13 @@ pub(super) struct Weight {
     pub(super) requests: f64,
 }
 
-/// Weighs partitions half by what is measured, half evenly: figures of a crawl's first minutes say little.
-pub(super) fn weights(measured: &[(f64, f64)]) -> Vec<Weight> {
-    let count = measured.len().max(1) as f64;
+/// Weighs partitions half by what is measured, half evenly: figures of a crawl's first minutes say little. `None` weighs nothing.
+pub(super) fn weights(measured: &[Option<(f64, f64)>]) -> Vec<Weight> {
+    let count = measured.iter().flatten().count().max(1) as f64;
     let sum = |of: fn(&(f64, f64)) -> f64| {
         measured
             .iter()
+            .flatten()
             .map(of)
             .filter(|value| value.is_finite())
             .sum::<f64>()
@@ -29,9 +30,15 @@ pub(super) fn weights(measured: &[(f64, f64)]) -> Vec<Weight> {
         true => 0.5 / count + 0.5 * value.max(0.0) / all,
         false => 1.0 / count,
     };
-    let weight = |&(bytes, requests): &(f64, f64)| Weight {
-        bytes: part(bytes, all_bytes),
-        requests: part(requests, all_requests),
+    let weight = |measured: &Option<(f64, f64)>| match *measured {
+        Some((bytes, requests)) => Weight {
+            bytes: part(bytes, all_bytes),
+            requests: part(requests, all_requests),
+        },
+        None => Weight {
+            bytes: 0.0,
+            requests: 0.0,
+        },
     };
     measured.iter().map(weight).collect()
 }

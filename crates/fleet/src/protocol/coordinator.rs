@@ -2,6 +2,9 @@
 //! successor would miss: what it decides is in the assignment, and every write of it is a compare-and-swap, so that two
 //! coordinators at once do no harm.
 
+mod answering;
+
+use self::answering::Answering;
 use super::assignment::{Assignment, Holder, LogEvent, Moving};
 use super::balance::{Loads, Weight, weights};
 use super::ending::{Ending, Verdict, only_failing_left};
@@ -31,6 +34,8 @@ pub struct Coordinator {
     /// When each partition last changed hands, as far as this coordinator knows.
     changed_ms: BTreeMap<usize, u64>,
     ending: Ending,
+    /// A group's, under a hub.
+    answering: Option<Answering>,
     speeds: Speeds,
     under_way: Vec<Action>,
 }
@@ -57,8 +62,17 @@ impl Coordinator {
             control: None,
             changed_ms: BTreeMap::new(),
             ending: Ending::default(),
+            answering: None,
             speeds: Speeds::default(),
             under_way: Vec::new(),
+        }
+    }
+
+    /// Of a group under a hub: its end is not found here.
+    pub fn of_group(patience: Patience, now_ms: u64) -> Self {
+        Self {
+            answering: Some(Answering::default()),
+            ..Self::new(patience, now_ms)
         }
     }
 
@@ -70,7 +84,10 @@ impl Coordinator {
             self.look_at_speeds(now_ms);
             self.judge(now_ms, &mut actions);
             self.assign(now_ms, &mut actions);
-            self.end(&mut actions);
+            match self.answering {
+                Some(_) => self.answer(&mut actions),
+                None => self.end(&mut actions),
+            }
         }
         actions.retain(|action| !self.under_way.iter().any(|other| other.is_like(action)));
         self.under_way.extend_from_slice(&actions);
@@ -109,7 +126,17 @@ impl Coordinator {
                 }
             }
             Event::CaughtUp => self.caught_up = true,
-            Event::Done(action) => self.under_way.retain(|other| *other != action),
+            Event::Above { revision, above } => {
+                if let Some(answering) = &mut self.answering {
+                    answering.hear(revision, above);
+                }
+            }
+            Event::Done(action) => {
+                self.under_way.retain(|other| *other != action);
+                if let Action::Answer(answer) = action {
+                    self.note_answer(answer);
+                }
+            }
             Event::Tick => {}
         }
     }
@@ -282,6 +309,7 @@ impl Coordinator {
             let unplaced = shares.filter(|(_, share)| match &share.moving {
                 Some(Moving { to: Some(_) }) => false,
                 Some(Moving { to: None }) => true,
+                None if share.elsewhere => false,
                 None => share
                     .holder
                     .as_ref()
@@ -307,7 +335,8 @@ impl Coordinator {
             .iter()
             .filter(|share| share.moving.is_some())
             .count();
-        let most = (new.shares.len() / 8).max(4).saturating_sub(moving);
+        let own = new.shares.iter().filter(|share| !share.elsewhere).count();
+        let most = (own / 8).max(4).saturating_sub(moving);
         let rested = |partition: &usize| {
             let changed_ms = self
                 .changed_ms
@@ -350,8 +379,8 @@ impl Coordinator {
         self.speeds.look(now_ms, self.patience.window_ms, &seen);
     }
 
-    /// What the holders of partitions say of their bytes and requests.
-    fn measured(&self, assignment: &Assignment) -> Vec<(f64, f64)> {
+    /// What the holders of partitions say of their bytes and requests; `None` of another group's.
+    fn measured(&self, assignment: &Assignment) -> Vec<Option<(f64, f64)>> {
         let reported = |(partition, share): (usize, &super::assignment::Share)| {
             let holder = share.holder.as_ref()?;
             let partitions = &self.nodes.get(&holder.node)?.status.partitions;
@@ -362,7 +391,7 @@ impl Coordinator {
         };
         let shares = assignment.shares.iter().enumerate();
         shares
-            .map(|share| reported(share).unwrap_or((0.0, 0.0)))
+            .map(|share| (!share.1.elsewhere).then(|| reported(share).unwrap_or((0.0, 0.0))))
             .collect()
     }
 

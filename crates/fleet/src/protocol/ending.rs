@@ -75,13 +75,16 @@ impl Ending {
 
 /// `None` if answers are missing; `Some(None)` if some partition is not at its end; otherwise what was sent and heard
 /// in all.
-fn sums(
+pub(super) fn sums(
     look: u64,
     assignment: &Assignment,
     nodes: &BTreeMap<String, Reported>,
 ) -> Option<Option<(u64, u64)>> {
     let (mut sent, mut heard) = (0_u64, 0_u64);
     for (number, share) in (0_u16..).zip(&assignment.shares) {
+        if share.elsewhere {
+            continue;
+        }
         let (Some(holder), None) = (&share.holder, &share.moving) else {
             return Some(None);
         };
@@ -109,6 +112,9 @@ fn sums(
 pub fn only_failing_left(assignment: &Assignment, nodes: &BTreeMap<String, Reported>) -> bool {
     let mut waits = false;
     let at_its_end = |(number, share): (u16, &Share)| {
+        if share.elsewhere {
+            return true;
+        }
         let (Some(holder), None) = (&share.holder, &share.moving) else {
             return false;
         };

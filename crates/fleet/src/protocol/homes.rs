@@ -10,6 +10,9 @@ use xxhash_rust::xxh3::Xxh3Default;
 pub const LONGEST_SLICE_MS: u64 = 10_000;
 pub const SHORTEST_SLICE_MS: u64 = 2_000;
 
+/// What a slice has beside the pause after a request: the request itself begins a second before that at the latest.
+const ROOM_MS: u64 = 2_000;
+
 /// How much later than this node another one may hear of a change of the live nodes.
 const SPREAD_MS: u64 = 10_000;
 
@@ -54,6 +57,25 @@ pub struct Homes {
     members: VecDeque<(u64, Vec<String>)>,
     slices: BTreeMap<IpAddr, Holding>,
     swept_ms: u64,
+    lengths: Lengths,
+}
+
+/// How long slices are.
+#[derive(Clone, Copy, Debug)]
+struct Lengths {
+    longest_ms: u64,
+    shortest_ms: u64,
+}
+
+impl Lengths {
+    /// A slice has room for a request, the pause after it, and the way of the grant.
+    fn with_room_for(pause_ms: u64) -> Self {
+        let least_ms = pause_ms.saturating_add(ROOM_MS);
+        Self {
+            longest_ms: LONGEST_SLICE_MS.max(least_ms),
+            shortest_ms: SHORTEST_SLICE_MS.max(least_ms),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -71,7 +93,13 @@ impl Homes {
             members: VecDeque::new(),
             slices: BTreeMap::new(),
             swept_ms: 0,
+            lengths: Lengths::with_room_for(0),
         }
+    }
+
+    /// Addresses are left alone for `pause_ms` after a request: slices get room for that. All nodes are to be told the same.
+    pub fn leave_alone(&mut self, pause_ms: u64) {
+        self.lengths = Lengths::with_room_for(pause_ms);
     }
 
     /// The live nodes are these, since `since_ms`: 0 if nobody can have asked for an address before.
@@ -85,7 +113,7 @@ impl Homes {
         }
         self.members.push_back((since_ms, members));
         // What was before the last change that is long past is of no use.
-        let settled = |since: u64| since + LONGEST_SLICE_MS + SPREAD_MS <= now_ms;
+        let settled = |since: u64| since + self.lengths.longest_ms + SPREAD_MS <= now_ms;
         while self
             .members
             .get(1)
@@ -120,7 +148,7 @@ impl Homes {
             until_ms: 0,
             waiting: VecDeque::new(),
         });
-        holding.ask(node, now_ms)
+        holding.ask(node, now_ms, self.lengths)
     }
 
     /// How long to wait if another node was the home of this address lately.
@@ -137,13 +165,13 @@ impl Homes {
         // Of the first members that this node has seen, nobody knows who came before.
         let free_ms = match since {
             0 => 0,
-            since => since + LONGEST_SLICE_MS + SPREAD_MS,
+            since => since + self.lengths.longest_ms + SPREAD_MS,
         };
         (now_ms < free_ms).then(|| (free_ms - now_ms).min(SHORTEST_SLICE_MS))
     }
 
     fn sweep(&mut self, now_ms: u64) {
-        if now_ms >= self.swept_ms + LONGEST_SLICE_MS {
+        if now_ms >= self.swept_ms + self.lengths.longest_ms {
             self.swept_ms = now_ms;
             self.slices
                 .retain(|_, holding| holding.until_ms > now_ms || !holding.waiting.is_empty());
@@ -152,7 +180,7 @@ impl Homes {
 }
 
 impl Holding {
-    fn ask(&mut self, node: &str, now_ms: u64) -> Grant {
+    fn ask(&mut self, node: &str, now_ms: u64, lengths: Lengths) -> Grant {
         self.waiting
             .retain(|(_, asked_ms)| asked_ms + FORGOTTEN_MS > now_ms);
         let others: BTreeSet<&str> = self
@@ -166,8 +194,8 @@ impl Holding {
         if (self.until_ms <= now_ms && first) || (mine && alone) {
             self.waiting.retain(|(other, _)| other != node);
             let ms = match self.waiting.is_empty() {
-                true => LONGEST_SLICE_MS,
-                false => SHORTEST_SLICE_MS,
+                true => lengths.longest_ms,
+                false => lengths.shortest_ms,
             };
             self.node = node.to_owned();
             self.until_ms = now_ms + ms;
@@ -191,6 +219,25 @@ mod tests {
 
     const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
     const SETTLED: u64 = LONGEST_SLICE_MS + SPREAD_MS;
+
+    #[test]
+    fn a_slice_has_room_for_the_pause_after_a_request() {
+        const PAUSE_MS: u64 = 15_000;
+        let mut homes = Homes::new("a");
+        homes.leave_alone(PAUSE_MS);
+        homes.set_members(vec!["a".to_owned()], 0, 1);
+        let begun = 100_000;
+        let given = |grant| match grant {
+            Grant::For { ms } => ms,
+            Grant::Wait { .. } => 0,
+        };
+        assert!(given(homes.ask(ADDRESS, "b", begun)) > PAUSE_MS + 1_000);
+        assert_eq!(given(homes.ask(ADDRESS, "c", begun + 16_000)), 0);
+        let next = begun + PAUSE_MS + ROOM_MS;
+        assert_eq!(given(homes.ask(ADDRESS, "b", next - 1_000)), 0);
+        // Somebody else waits, and it is enough all the same.
+        assert!(given(homes.ask(ADDRESS, "c", next)) > PAUSE_MS + 1_000);
+    }
 
     #[test]
     fn nodes_that_want_the_same_address_take_turns() {

@@ -10,7 +10,7 @@ use crate::checkpoint::{checkpoint_upload, journal_chunk};
 use crate::records::{Checkpoint, Commit, Epoch, Incarnation, ShipRecord, Shipped};
 use portolan_model::PartitionId;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// A partition can be taken over from so many checkpoints: the newest, and the one before it.
@@ -41,6 +41,12 @@ struct Life {
     /// Its last commit, by its place in the log, and the last frame of its journal that it shipped.
     last_commit: u64,
     last_frame: u64,
+    /// That it has settled against the fleet's budget.
+    pages: u64,
+    /// WARC files of this life have it in their numbers.
+    number: usize,
+    /// It has told of a WARC file.
+    has_files: bool,
 }
 
 /// What the log says of a partition.
@@ -93,14 +99,33 @@ impl Ledger {
             .filter(|life| life.node == node && life.incarnation != incarnation)
             .for_each(|life| life.over = true);
         if self.life(incarnation).is_none() {
+            let number = self.free_number();
             self.lives.push(Life {
                 node: node.to_owned(),
                 incarnation,
                 over: false,
                 last_commit: 0,
                 last_frame: 0,
+                pages: 0,
+                number,
+                has_files: false,
             });
         }
+    }
+
+    /// A life that is over and told of no file has left nothing that bears its number. Numbers are few, and there may be lives
+    /// without end: a machine that fails to begin is started again and again.
+    fn free_number(&self) -> usize {
+        let keeps = |life: &&Life| life.has_files || !life.over;
+        let kept: BTreeSet<usize> = self
+            .lives
+            .iter()
+            .filter(keeps)
+            .map(|it| it.number)
+            .collect();
+        (0..)
+            .find(|number| !kept.contains(number))
+            .unwrap_or(usize::MAX)
     }
 
     fn over(&mut self, incarnation: Incarnation) {
@@ -121,6 +146,8 @@ impl Ledger {
         for life in lives.filter(|life| life.incarnation == commit.incarnation) {
             life.last_commit = seq;
             life.last_frame = commit.last_frame;
+            life.pages = life.pages.max(commit.pages);
+            life.has_files |= !commit.warc.is_empty();
         }
         let mut is_needed = false;
         for named in &commit.partitions {
@@ -165,11 +192,15 @@ impl Ledger {
         needed.unwrap_or(self.to + 1)
     }
 
-    /// The how-manieth life of all nodes of the fleet this is, from 0.
+    /// What a life's WARC files are numbered by. No two lives with files have the same.
     pub fn number_of(&self, incarnation: Incarnation) -> Option<usize> {
-        self.lives
-            .iter()
-            .position(|life| life.incarnation == incarnation)
+        self.life(incarnation).map(|life| life.number)
+    }
+
+    /// Lives that are over, and the pages that each has settled.
+    pub fn settled_pages(&self) -> impl Iterator<Item = (Incarnation, u64)> {
+        let over = self.lives.iter().filter(|life| life.over);
+        over.map(|life| (life.incarnation, life.pages))
     }
 
     /// Under which epoch entries of a partition were shipped last, and how far its inbox was heard then.
@@ -246,11 +277,110 @@ impl Ledger {
         let Some(standing) = self.partitions.get(&upload.partition) else {
             return life.over;
         };
-        // Uploads of a partition come one after the other.
+        // Uploads of a partition come one after the other. One of a number that was told of may be on its way again.
         let is_followed = standing.checkpoints.iter().any(|told| {
             told.incarnation == upload.incarnation
-                && (told.epoch, told.seq) >= (upload.epoch, upload.seq)
+                && (told.epoch, told.seq) > (upload.epoch, upload.seq)
         });
         life.over || is_followed || upload.epoch <= standing.over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::Upload;
+    use crate::records::PartitionCommit;
+
+    const INCARNATION: Incarnation = 7;
+
+    fn upload(epoch: Epoch, seq: u64, drawn: u64) -> Upload {
+        Upload {
+            partition: 0,
+            incarnation: INCARNATION,
+            epoch,
+            seq,
+            drawn,
+        }
+    }
+
+    fn told(upload: &Upload) -> ShipRecord {
+        ShipRecord::Checkpoint(Checkpoint {
+            incarnation: upload.incarnation,
+            partition: upload.partition,
+            epoch: upload.epoch,
+            seq: upload.seq,
+            manifest: upload.manifest_key(),
+            bytes: 1,
+        })
+    }
+
+    fn commit(incarnation: Incarnation, epoch: Epoch, to_seq: u64) -> Commit {
+        Commit {
+            incarnation,
+            first_frame: 1,
+            last_frame: 1,
+            journal: "j".to_owned(),
+            warc: Vec::new(),
+            archive_end: None,
+            pages: 0,
+            partitions: vec![PartitionCommit {
+                partition: 0,
+                epoch,
+                from_seq: 1,
+                to_seq,
+                inbox_cursor: 0,
+            }],
+        }
+    }
+
+    fn joins(ledger: &mut Ledger, incarnation: Incarnation) -> Option<usize> {
+        let record = ShipRecord::Joined {
+            incarnation,
+            session: 1,
+        };
+        fold(ledger, record);
+        ledger.number_of(incarnation)
+    }
+
+    fn fold(ledger: &mut Ledger, record: ShipRecord) {
+        let (seq, node) = (ledger.to() + 1, "a".to_owned());
+        ledger.fold(&Shipped { seq, node, record });
+    }
+
+    #[test]
+    fn a_life_that_left_no_file_gives_its_number_to_the_next() {
+        let mut ledger = Ledger::default();
+        assert_eq!(joins(&mut ledger, 1), Some(0));
+        assert_eq!(joins(&mut ledger, 2), Some(0));
+        let chunk = crate::records::WarcChunk {
+            file: "f".to_owned(),
+            offset: 0,
+            bytes: 1,
+            key: "k".to_owned(),
+        };
+        let commit = Commit {
+            warc: vec![chunk],
+            ..commit(2, 1, 9)
+        };
+        fold(&mut ledger, ShipRecord::Commit(commit));
+        assert_eq!(joins(&mut ledger, 3), Some(1));
+        assert_eq!(joins(&mut ledger, 4), Some(1));
+        assert_eq!(ledger.number_of(2), Some(0));
+    }
+
+    /// A node that begins again may put a checkpoint there once more under a number that it told of before.
+    #[test]
+    fn a_checkpoint_that_is_put_there_again_is_nobodys_garbage() {
+        let mut ledger = Ledger::default();
+        joins(&mut ledger, INCARNATION);
+        fold(&mut ledger, ShipRecord::Commit(commit(INCARNATION, 1, 9)));
+        let first = upload(2, 9, 1);
+        fold(&mut ledger, told(&first));
+        let again = upload(2, 9, 2).piece_key("urls", 0);
+        assert_ne!(again, first.piece_key("urls", 0));
+        assert!(!ledger.is_spent_piece(&again, &HashSet::new()));
+        // What came before it is.
+        assert!(ledger.is_spent_piece(&upload(2, 8, 3).piece_key("urls", 0), &HashSet::new()));
     }
 }

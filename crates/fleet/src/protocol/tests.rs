@@ -3,6 +3,7 @@
 //! to the Web are judged. A schedule is one number: `FLEET_SEED=n cargo test -p portolan-fleet random` runs it alone.
 
 mod coordinating;
+mod groups;
 mod judge;
 mod keeping;
 mod node;

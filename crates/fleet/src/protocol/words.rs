@@ -1,10 +1,15 @@
 //! What the coordinator hears and does, and what the keys hold that it reads.
 
+use super::above::{Above, Answer};
 use super::assignment::{Assignment, Holder, LogEvent};
 use crate::records::Incarnation;
 use crate::status::{Reported, Wish};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
 
 /// What a lease says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,7 +35,14 @@ pub struct Control {
     /// Nodes whose partitions are to go to others.
     pub draining: BTreeSet<String>,
     /// Nothing seems to be left but hosts that fail: they are left alone, so that a look can see that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub quiet: bool,
+    /// A group's: `Above::ordinal` of the wish of the hub that was obeyed last, and one more than the look of the hub that
+    /// the nodes look for.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub obeyed: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub answers: u64,
 }
 
 /// What the coordinator hears.
@@ -63,6 +75,11 @@ pub enum Event {
         revision: u64,
         control: Control,
     },
+    /// A group's: what the groups have agreed on at the hub.
+    Above {
+        revision: u64,
+        above: Above,
+    },
     /// All that was there when this coordinator began has been heard.
     CaughtUp,
     /// An action has come to an end, well or not: it may be taken again.
@@ -92,6 +109,8 @@ pub enum Action {
         revision: u64,
         control: Control,
     },
+    /// A group's: tell the hub.
+    Answer(Answer),
 }
 
 /// How long things take.
@@ -125,7 +144,8 @@ impl Action {
     pub(super) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Assign { .. }, Self::Assign { .. })
-            | (Self::Command { .. }, Self::Command { .. }) => true,
+            | (Self::Command { .. }, Self::Command { .. })
+            | (Self::Answer(_), Self::Answer(_)) => true,
             (Self::Kill { node: a, .. }, Self::Kill { node: b, .. }) => a == b,
             (Self::Seal { holder: a }, Self::Seal { holder: b }) => a == b,
             _ => false,

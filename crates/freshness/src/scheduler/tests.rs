@@ -36,7 +36,7 @@ proptest! {
                 let worth = scheduler.value(PageId(other), now_s);
                 prop_assert!(other == id.0 || worth <= picked * 1.002, "{} is worth {worth}, not {picked}", other);
             }
-            scheduler.fetched(id, now_s, Fetched { changed: draw.share() < 0.5, prior: 0.1 });
+            scheduler.fetched(id, now_s, Fetched { changed: draw.share() < 0.5, told: false, prior: 0.1 });
         }
     }
 

@@ -129,7 +129,15 @@ fn measure(urls: u32) -> Picks {
                 // Likelier for pages that change often; the age is of a round.
                 let changed = draw.share() < 1.0 - (-rate * f64::from(ROUND_DAYS)).exp();
                 let prior = PRIOR;
-                scheduler.fetched(id, now_s, Fetched { changed, prior });
+                scheduler.fetched(
+                    id,
+                    now_s,
+                    Fetched {
+                        changed,
+                        told: false,
+                        prior,
+                    },
+                );
             }
             fetched_ns += thread_cpu_ns() - picked_ns;
             pick_ns += picked_ns - begun_ns;

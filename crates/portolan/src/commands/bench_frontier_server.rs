@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use portolan_urlfrontier::api::{
-    AckMessage, AnyCrawlId, DeleteCrawlMessage, DiscoveredUrlItem, GetParams, QueueDelayParams,
-    UrlInfo, UrlItem, get_params, url_item,
+    AckMessage, DeleteCrawlMessage, DiscoveredUrlItem, GetParams, UrlInfo, UrlItem, get_params,
+    url_item,
 };
 use portolan_urlfrontier::{Client, ServerAddress};
 use serde::Serialize;
@@ -14,6 +14,11 @@ use super::bench::load_average;
 use crate::arguments_bench::BenchFrontierServerArguments;
 use crate::failure::Failure;
 use crate::output::sayln;
+
+/// The crawl that the URLs are of. Nothing else at the server is touched: others may be at work there.
+const CRAWL: &str = "BENCH";
+/// URLs that a call wants of each queue. A queue that has given them gives no more while they are leased, so its delay does not matter.
+const OF_EACH_QUEUE: u32 = 10;
 
 /// What `/proc/PID/stat` counts CPU time in.
 const TICKS_A_SECOND: f64 = 100.0;
@@ -88,14 +93,11 @@ async fn measure(arguments: &BenchFrontierServerArguments) -> Result<Figures, Fa
     };
     let mut client = address.client().map_err(Failure::usage)?;
     let told = |e: tonic::Status| Failure::failed(format!("{}: {e}", arguments.server));
-    let crawl = "BENCH".to_owned();
     let clear = DeleteCrawlMessage {
-        value: crawl,
+        value: CRAWL.to_owned(),
         local: false,
     };
     client.delete_crawl(clear.clone()).await.map_err(told)?;
-    let no_delay = QueueDelayParams::default();
-    client.set_delay(no_delay).await.map_err(told)?;
     let meter = Meter { pid: arguments.pid };
     let put = meter
         .phase(put_all(&client, arguments, arguments.urls))
@@ -167,7 +169,7 @@ fn url(number: u64, hosts: u64) -> UrlInfo {
             "http://www.host-{host}.example/section/{}/page-{page}.html",
             page % 17
         ),
-        crawl_id: "BENCH".to_owned(),
+        crawl_id: CRAWL.to_owned(),
         ..UrlInfo::default()
     }
 }
@@ -224,10 +226,10 @@ async fn get_all(
     let mut got = 0;
     while got < wanted && begun.elapsed() < Duration::from_secs(arguments.get_s) {
         let asked = GetParams {
-            max_urls_per_queue: 10,
+            max_urls_per_queue: OF_EACH_QUEUE,
             max_queues: 100,
             delay_requestable: 3_600,
-            item: Some(get_params::Item::AnyCrawlId(AnyCrawlId {})),
+            item: Some(get_params::Item::CrawlId(CRAWL.to_owned())),
             ..GetParams::default()
         };
         let failed = |e: tonic::Status| Failure::failed(format!("{}: {e}", arguments.server));

@@ -187,9 +187,9 @@ fn tell(kept: &Kept, sitemaps: bool) {
     };
     sayln!(
         "  {} changes: half of them were seen {}, 95 % {}{}",
-        thousands(seen.changes),
-        after(seen.seen_after_s),
-        after(seen.seen_after_s_95),
+        thousands(seen.all.changes),
+        after(seen.all.seen_after_s),
+        after(seen.all.seen_after_s_95),
         match sitemaps {
             true => format!("; sitemaps are read every {SITEMAPS_EVERY_S} s"),
             false => String::new(),

@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use portolan_crawl::fleet::{VECTOR_KEY, check_for_nodes, fit_for_fleet, parts_of_vector};
+use portolan_crawl::fleet::{
+    VECTOR_KEY, check_for_nodes, fit_for_fleet, parts_of_vector, refuse_groups,
+};
 use portolan_crawl::report::bytes;
 use portolan_crawl::settings::PartitionMethod;
 use portolan_crawl::{Seed, Settings};
-use portolan_fleet::{Fleet, FleetError, NewFleet, ServerConfig, Wish, certs};
+use portolan_fleet::{Fleet, FleetError, NewFleet, ServerConfig, Tier, Wish, certs};
 
 use super::crawl::{read_seeds, read_settings};
+use super::fleet_hub::{self, Named};
 use super::{fleet_config, fleet_report, fleet_status, fleet_trace, fleet_traffic};
 use crate::arguments_fleet_commands::{
     CertsArguments, DrainArguments, FetchArguments, FleetCommand, NamedArguments,
@@ -30,13 +33,22 @@ pub(crate) fn run(command: FleetCommand) -> Result<ExitCode, Failure> {
 fn act(command: FleetCommand) -> Result<(), Failure> {
     let wish = |fleet: &NamedArguments, wish, said: &str| {
         in_runtime(async {
-            open(fleet).await?.wish(wish).await?;
+            match fleet_hub::open_any(fleet).await? {
+                Named::Fleet(fleet) => fleet.wish(wish).await?,
+                Named::Hub(hub) => hub.wish(wish).await?,
+            }
             sayln!("{said}");
             Ok(())
         })
     };
     match command {
-        FleetCommand::New(arguments) => in_runtime(new(&arguments)),
+        FleetCommand::New(arguments) if !arguments.under.groups.is_empty() => {
+            in_runtime(fleet_hub::new_crawl(&arguments))
+        }
+        FleetCommand::New(arguments) => match arguments.under.group.clone() {
+            Some(group) => in_runtime(fleet_hub::new_group(&arguments, group)),
+            None => in_runtime(new(&arguments)),
+        },
         FleetCommand::Status(arguments) => in_runtime(fleet_status::run(&arguments)),
         FleetCommand::Trace(arguments) => in_runtime(fleet_trace::run(&arguments)),
         FleetCommand::Traffic(arguments) => in_runtime(fleet_traffic::run(&arguments)),
@@ -76,27 +88,22 @@ fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Fai
 }
 
 pub(super) async fn open(fleet: &NamedArguments) -> Result<Fleet, Failure> {
-    Ok(Fleet::open(&fleet.servers.servers(), &fleet.name).await?)
+    fleet_hub::open_group(fleet).await
 }
 
 async fn new(arguments: &NewArguments) -> Result<(), Failure> {
-    let settings = read_settings(arguments.config.as_deref(), Settings::default())?;
-    settings.check().map_err(Failure::usage)?;
-    fit_for_fleet(&settings)?;
+    let settings = settings_of(arguments)?;
+    refuse_groups(&settings)?;
     let (partitions, vector) = division(arguments, &settings)?;
-    refuse_limits_of_one_machine(&settings)?;
     let seeds = seeds(arguments, &settings)?;
-    let lease_ms = u64::try_from(arguments.lease.as_millis()).unwrap_or(u64::MAX);
-    if !(3_000..=600_000).contains(&lease_ms) {
-        return Err(Failure::usage("--lease: from 3s to 10m"));
-    }
+    let lease_ms = lease_ms(arguments)?;
     let count = seeds.len();
     let new = NewFleet {
         name: arguments.name.clone(),
         settings: toml::to_string(&settings).map_err(Failure::failed)?,
         seeds,
         partitions,
-        blobs: place(&arguments.blobs)?,
+        blobs: place(arguments)?,
         lease_ms,
         max_pages: arguments.max_pages,
         link_bytes: arguments.link_disk << 30,
@@ -115,8 +122,25 @@ async fn new(arguments: &NewArguments) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What all nodes will use, if a fleet can have it.
+pub(super) fn settings_of(arguments: &NewArguments) -> Result<Settings, Failure> {
+    let settings = read_settings(arguments.config.as_deref(), Settings::default())?;
+    settings.check().map_err(Failure::usage)?;
+    fit_for_fleet(&settings)?;
+    refuse_limits_of_one_machine(&settings)?;
+    Ok(settings)
+}
+
+pub(super) fn lease_ms(arguments: &NewArguments) -> Result<u64, Failure> {
+    let lease_ms = u64::try_from(arguments.lease.as_millis()).unwrap_or(u64::MAX);
+    match (3_000..=600_000).contains(&lease_ms) {
+        true => Ok(lease_ms),
+        false => Err(Failure::usage("--lease: from 3s to 10m")),
+    }
+}
+
 /// How many partitions there are, and the part vector that says so, if one does.
-fn division(
+pub(super) fn division(
     arguments: &NewArguments,
     settings: &Settings,
 ) -> Result<(u16, Option<Vec<u8>>), Failure> {
@@ -154,7 +178,9 @@ fn refuse_limits_of_one_machine(settings: &Settings) -> Result<(), Failure> {
 }
 
 /// All machines name the store alike: a relative directory would be another one on each.
-fn place(blobs: &str) -> Result<String, Failure> {
+pub(super) fn place(arguments: &NewArguments) -> Result<String, Failure> {
+    // The command line wants it wherever it is used.
+    let blobs = arguments.blobs.as_deref().unwrap_or_default();
     if blobs.contains("://") || blobs.is_empty() {
         return Ok(blobs.to_owned());
     }
@@ -163,7 +189,7 @@ fn place(blobs: &str) -> Result<String, Failure> {
     Ok(absolute.display().to_string())
 }
 
-fn seeds(arguments: &NewArguments, settings: &Settings) -> Result<Vec<String>, Failure> {
+pub(super) fn seeds(arguments: &NewArguments, settings: &Settings) -> Result<Vec<String>, Failure> {
     let typed = |text: &String| Seed {
         text: text.clone(),
         place: "the command line".to_owned(),
@@ -251,7 +277,29 @@ fn nats_config(arguments: &NatsConfigArguments) -> Result<(), Failure> {
         sync_always: arguments.sync_always,
         port: arguments.port,
         cluster_port: arguments.cluster_port,
+        tier: tier(arguments)?,
     };
     say!("{}", config.text()?);
     Ok(())
+}
+
+fn tier(arguments: &NatsConfigArguments) -> Result<Tier, Failure> {
+    let (domain, leaf_port) = (arguments.domain.clone(), arguments.leaf_port);
+    Ok(match (arguments.hub, &arguments.leaf_of[..], domain) {
+        (true, _, domain) => Tier::Hub {
+            domain: domain.unwrap_or_else(|| "hub".to_owned()),
+            leaf_port,
+        },
+        (false, [], None) => Tier::Alone,
+        (false, [], Some(_)) => {
+            return Err(Failure::usage(
+                "--domain is for a hub (--hub) and for the servers under one (--leaf-of HOST)",
+            ));
+        }
+        (false, hub, domain) => Tier::Leaf {
+            domain: domain.unwrap_or_default(),
+            hub: hub.to_vec(),
+            leaf_port,
+        },
+    })
 }

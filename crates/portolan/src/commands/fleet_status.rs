@@ -6,7 +6,7 @@ use std::time::Duration;
 use portolan_crawl::report::{bytes, counted, duration, thousands};
 use portolan_fleet::{FleetStatus, NodeView, Wish};
 
-use super::fleet::open;
+use super::fleet_hub::{self, Named, open_any};
 use super::inspect;
 use super::status::draw;
 use crate::arguments_fleet_commands::FleetStatusArguments;
@@ -19,19 +19,12 @@ const SILENT_S: f64 = 5.0;
 const LEAST_PAUSE: Duration = Duration::from_millis(200);
 
 pub(super) async fn run(arguments: &FleetStatusArguments) -> Result<(), Failure> {
-    let fleet = open(&arguments.fleet).await?;
+    let named = open_any(&arguments.fleet).await?;
     let in_place = arguments.watch.is_some() && std::io::stdout().is_terminal() && !arguments.json;
     let mut drawn_rows = 0;
     loop {
-        let status = fleet.status().await?;
         let mut out = Vec::new();
-        match arguments.json {
-            true => inspect::write_json(
-                &mut out,
-                &serde_json::to_value(&status).map_err(Failure::failed)?,
-            )?,
-            false => write(&mut out, &status)?,
-        }
+        let wish = look(&named, arguments.json, &mut out).await?;
         if in_place {
             drawn_rows = draw(&out, drawn_rows)?;
         } else {
@@ -39,12 +32,36 @@ pub(super) async fn run(arguments: &FleetStatusArguments) -> Result<(), Failure>
             lines.write_all(&out)?;
             lines.flush()?;
         }
-        let ended = matches!(status.wish, Wish::End | Wish::Complete);
+        let ended = matches!(wish, Wish::End | Wish::Complete);
         match arguments.watch {
             Some(every) if !ended => tokio::time::sleep(every.max(LEAST_PAUSE)).await,
             _ => return Ok(()),
         }
     }
+}
+
+/// Writes how it is, and says what is wished of it.
+async fn look(named: &Named, json: bool, out: &mut Vec<u8>) -> Result<Wish, Failure> {
+    let (wish, value) = match named {
+        Named::Fleet(fleet) => {
+            let status = fleet.status().await?;
+            if !json {
+                write(out, &status)?;
+            }
+            (status.wish, serde_json::to_value(&status))
+        }
+        Named::Hub(hub) => {
+            let status = hub.status().await?;
+            if !json {
+                fleet_hub::write(out, &status)?;
+            }
+            (status.wish, serde_json::to_value(&status))
+        }
+    };
+    if json {
+        inspect::write_json(out, &value.map_err(Failure::failed)?)?;
+    }
+    Ok(wish)
 }
 
 /// In words, after the fleet's name.
@@ -89,6 +106,9 @@ fn write(out: &mut impl Write, status: &FleetStatus) -> Result<(), Failure> {
     )?;
     if let Some(left) = status.pages_left {
         writeln!(out, "  {} may still be fetched.", counted(left, "document"))?;
+    }
+    if let Some(hub) = &status.hub {
+        fleet_hub::write_hub(out, hub)?;
     }
     for (name, node) in &status.nodes {
         write_node(out, name, node, status.coordinator.as_deref() == Some(name))?;

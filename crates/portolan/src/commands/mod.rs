@@ -29,6 +29,7 @@ mod fetch;
 mod fleet;
 mod fleet_config;
 mod fleet_crawl;
+mod fleet_hub;
 mod fleet_index;
 mod fleet_report;
 mod fleet_status;

@@ -113,7 +113,7 @@ fn put_history(out: &mut Vec<u8>, history: &History) {
 }
 
 /// The last of them are rare in first visits, which have one byte of flags.
-fn numbers_of(history: &History) -> [u64; 11] {
+fn numbers_of(history: &History) -> [u64; 13] {
     [
         u64::from(history.session),
         u64::from(history.checks),
@@ -126,6 +126,8 @@ fn numbers_of(history: &History) -> [u64; 11] {
         u64::from(history.news),
         history.quiet_ms,
         history.news_after_ms,
+        u64::from(history.told),
+        history.told_after_ms,
     ]
 }
 
@@ -149,6 +151,8 @@ fn read_history(reader: &mut Reader<'_>) -> Option<History> {
         news,
         quiet_ms,
         news_after_ms,
+        told,
+        told_after_ms,
     ] = numbers;
     Some(History {
         session: session.try_into().ok()?,
@@ -162,6 +166,8 @@ fn read_history(reader: &mut Reader<'_>) -> Option<History> {
         news: news.try_into().ok()?,
         quiet_ms,
         news_after_ms,
+        told: told.try_into().ok()?,
+        told_after_ms,
     })
 }
 
@@ -258,6 +264,8 @@ mod tests {
                 news: number / 4,
                 quiet_ms: u64::from(number) << 9,
                 news_after_ms: u64::from(number / 6),
+                told: number / 7,
+                told_after_ms: u64::from(number) << 6,
             };
             let visit = Visit {
                 history,

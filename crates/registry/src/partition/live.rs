@@ -27,6 +27,8 @@ pub(super) struct Turns {
     begun: u64,
     /// When the registry was opened; tells this run from others.
     pub(super) opened_ms: u64,
+    /// When the run began that the partition is in: it may have come later.
+    pub(super) run_ms: u64,
     pub(super) crash: Option<AfterCrash>,
     /// The back-off of hosts that failed in an earlier run still holds.
     pub(super) keep_back_off: bool,
@@ -67,6 +69,7 @@ impl Turns {
             live_sweep_at: 0,
             begun: 0,
             opened_ms,
+            run_ms: opened_ms,
             crash: None,
             keep_back_off: true,
         }
@@ -186,7 +189,7 @@ impl Turns {
 
     /// Has this run given the host up? Its URLs stay due, for the next run.
     pub(super) fn is_given_up(&self, pulse: &Pulse) -> bool {
-        pulse.given_up_by != 0 && pulse.given_up_by == self.opened_ms
+        pulse.given_up_by != 0 && pulse.given_up_by == self.run_ms
     }
 
     pub(super) fn not_before_ms(&self, host: u64, folded: Option<Pulse>) -> u64 {

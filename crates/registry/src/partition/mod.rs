@@ -244,9 +244,15 @@ impl Partition {
         self.state.latest_ms
     }
 
+    /// It came while a run was under way that began at `run_ms`: what that gives up is given up.
+    pub(crate) fn joins_run(&mut self, run_ms: u64) {
+        self.turns.run_ms = run_ms;
+    }
+
     /// The registry was opened at `opened_ms`, which is after everything that is recorded.
     pub(crate) fn opened_at(&mut self, opened_ms: u64) {
         self.turns.opened_ms = opened_ms;
+        self.turns.run_ms = opened_ms;
     }
 
     /// What the exchange needs to know of it.

@@ -448,6 +448,8 @@ impl Node {
         partition.flush().unwrap();
         let seq = self.journal.release(id).unwrap();
         assert_eq!(seq, partition.applied());
+        // It may come back before a merge under way has ended.
+        partition.delete().unwrap();
     }
 
     fn is_idle(&self, outside: &Outside) -> bool {
@@ -687,4 +689,37 @@ fn so_does_one_whose_hosts_go_to_who_finds_them() {
     assert!(found.len() as u64 > HOSTS / 2, "{found:?}");
     let away = found.iter().filter(|(home, owner)| home != owner);
     assert!(2 * away.count() > found.len(), "{found:?}");
+}
+
+/// A run knows whom it has given up, also in a partition that came long after the run had begun.
+#[test]
+fn a_host_that_is_given_up_gets_no_turn_in_a_partition_that_came_later() {
+    const RUN_MS: u64 = 1_000;
+    let mut outside = Outside {
+        seeds: HOSTS,
+        ..Outside::default()
+    };
+    let mut node = Node::start(0, &outside, RUN_MS);
+    let mut random = Random(1);
+    let id = PartitionId(0);
+    node.adopt(id, &mut outside, &mut random, RUN_MS + 500);
+    let mut now_ms = RUN_MS + 10_000;
+    let partition = node.held.get_mut(&id).unwrap();
+    let mut given_up = BTreeSet::new();
+    while let Some(turn) = partition.begin_turn(now_ms).unwrap() {
+        let due = partition.next_url(turn.host).unwrap().unwrap();
+        partition.put_back(turn.host, due.doc).unwrap();
+        let pulse = Pulse {
+            last_ms: now_ms,
+            not_before_ms: now_ms + 10,
+            failures: 3,
+            failing_since_ms: RUN_MS,
+            given_up_by: RUN_MS,
+            ..Pulse::default()
+        };
+        partition.end_turn(turn.host, pulse).unwrap();
+        assert!(given_up.insert(turn.host), "it was given up");
+        now_ms += 100;
+    }
+    assert!(!given_up.is_empty());
 }

@@ -41,12 +41,38 @@ pub struct FreshnessReport {
     pub news: u64,
     pub wasted: u64,
     pub not_modified: u64,
-    /// Changes of pages, how many of them a later answer brought, and how long half and nineteen in twenty of all took, in seconds; `None` where fewer
-    /// were seen.
+    /// All changes of pages.
+    #[serde(flatten)]
+    pub all: Seen,
+    /// Those that the host's sitemap told of, with the right time.
+    pub announced: Seen,
+}
+
+/// Changes, and when a client saw them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Seen {
     pub changes: u64,
+    /// How many of them a later answer brought, ...
     pub seen: u64,
+    /// ... and how long half and nineteen in twenty of all took, in seconds; `None` where fewer were seen.
     pub seen_after_s: Option<f64>,
     pub seen_after_s_95: Option<f64>,
+}
+
+impl Seen {
+    fn of(changes: u64, mut delays: Vec<u64>) -> Self {
+        delays.sort_unstable();
+        let at = |share: f64| {
+            let place = (changes as f64 * share) as usize;
+            delays.get(place).map(|ms| *ms as f64 / 1e3)
+        };
+        Seen {
+            changes,
+            seen: delays.len() as u64,
+            seen_after_s: at(0.5),
+            seen_after_s_95: at(0.95),
+        }
+    }
 }
 
 impl Copies {
@@ -61,7 +87,13 @@ impl Copies {
         }
     }
 
-    pub(crate) fn report(&self, web: &Web, from_ms: u64, to_ms: u64) -> FreshnessReport {
+    /// Of the time from `from_ms` to `to_ms`; changes after `until_ms` do not count, so that those before had their time to be seen.
+    pub(crate) fn report(
+        &self,
+        web: &Web,
+        (from_ms, until_ms): (u64, u64),
+        to_ms: u64,
+    ) -> FreshnessReport {
         let mut answers = self.answers.clone();
         answers.sort_by_key(|answer| (answer.host, answer.page, answer.at_ms));
         let mut report = FreshnessReport {
@@ -70,10 +102,12 @@ impl Copies {
         };
         let mut tally = Tally {
             from_ms,
+            until_ms,
             to_ms,
             fresh_ms: 0.0,
             samples: vec![0; SAMPLES as usize],
-            delays: Vec::new(),
+            all: Changes::default(),
+            announced: Changes::default(),
         };
         let mut left = &answers[..];
         for host in 0..web.host_count() {
@@ -83,7 +117,7 @@ impl Copies {
                 left = others;
                 if web.change_rate(host, page) > 0.0 {
                     let changes = web.change_times(host, page, to_ms);
-                    tally.page(&changes, own, &mut report);
+                    tally.page((&changes, web.announces(host)), own, &mut report);
                 }
             }
         }
@@ -91,27 +125,38 @@ impl Copies {
         let span_ms = to_ms.saturating_sub(from_ms).max(1) as f64;
         report.fresh = tally.fresh_ms / span_ms / pages;
         report.over_time = tally.samples.iter().map(|n| *n as f64 / pages).collect();
-        tally.delays.sort_unstable();
-        report.seen = tally.delays.len() as u64;
-        let at = |share: f64| {
-            let place = (report.changes as f64 * share) as usize;
-            tally.delays.get(place).map(|ms| *ms as f64 / 1e3)
-        };
-        (report.seen_after_s, report.seen_after_s_95) = (at(0.5), at(0.95));
+        report.all = Seen::of(tally.all.count, tally.all.delays);
+        report.announced = Seen::of(tally.announced.count, tally.announced.delays);
         report
     }
 }
 
 struct Tally {
     from_ms: u64,
+    until_ms: u64,
     to_ms: u64,
     fresh_ms: f64,
     samples: Vec<u64>,
+    all: Changes,
+    announced: Changes,
+}
+
+#[derive(Default)]
+struct Changes {
+    count: u64,
+    /// Of those that were seen.
     delays: Vec<u64>,
 }
 
 impl Tally {
-    fn page(&mut self, changes: &[u64], answers: &[Answer], report: &mut FreshnessReport) {
+    /// A page's changes, and whether its host's sitemap tells of them.
+    fn page(
+        &mut self,
+        (changes, announced): (&[u64], bool),
+        answers: &[Answer],
+        report: &mut FreshnessReport,
+    ) {
+        let counts = self.from_ms..=self.until_ms;
         report.pages += 1;
         // Versions by the number of changes; the copy at the beginning is the first.
         let version_at = |ms: u64| changes.partition_point(|change| *change <= ms);
@@ -127,9 +172,12 @@ impl Tally {
                 continue;
             }
             let version = version_at(answer.at_ms);
-            for change in &changes[copy..version] {
-                if *change >= self.from_ms {
-                    self.delays.push(answer.at_ms - change);
+            let brought = changes[copy..version].iter();
+            for change in brought.filter(|change| counts.contains(change)) {
+                let delay_ms = answer.at_ms - change;
+                self.all.delays.push(delay_ms);
+                if announced {
+                    self.announced.delays.push(delay_ms);
                 }
             }
             report.news += u64::from(is_counted && version > copy);
@@ -137,8 +185,12 @@ impl Tally {
             copy = version;
         }
         self.held(changes, copy, (since_ms, self.to_ms));
-        let counted = changes.iter().filter(|change| **change >= self.from_ms);
-        report.changes += counted.count() as u64;
+        let counted = changes.iter().filter(|change| counts.contains(change));
+        let count = counted.count() as u64;
+        self.all.count += count;
+        if announced {
+            self.announced.count += count;
+        }
     }
 
     /// The client had this copy for a while.
@@ -163,10 +215,12 @@ mod tests {
     fn a_copy_is_fresh_until_its_page_changes_and_again_once_it_was_sent() {
         let mut tally = Tally {
             from_ms: 0,
+            until_ms: 800,
             to_ms: 1_000,
             fresh_ms: 0.0,
             samples: vec![0; 20],
-            delays: Vec::new(),
+            all: Changes::default(),
+            announced: Changes::default(),
         };
         let answer = |at_ms, sent| Answer {
             host: 0,
@@ -182,9 +236,10 @@ mod tests {
             answer(600, true),
             answer(700, true),
         ];
-        tally.page(&[100, 300, 900], &answers, &mut report);
+        tally.page((&[100, 300, 900], true), &answers, &mut report);
         assert_eq!(tally.fresh_ms, 100.0 + 300.0);
-        assert_eq!(tally.delays, [500, 300]);
+        assert_eq!(tally.all.delays, [500, 300]);
+        assert_eq!(tally.announced.delays, [500, 300]);
         assert_eq!(tally.samples.iter().sum::<u64>(), 8);
         let counts = [
             report.requests,
@@ -192,6 +247,6 @@ mod tests {
             report.wasted,
             report.not_modified,
         ];
-        assert_eq!((counts, report.changes), ([4, 1, 1, 2], 3));
+        assert_eq!((counts, tally.all.count), ([4, 1, 1, 2], 2));
     }
 }

@@ -7,6 +7,9 @@ use crate::keys::{QueueId, url_key};
 use crate::queue::Queue;
 use crate::stage::Table;
 
+/// Queues of a crawl that are deleted with one commit.
+const DELETED_AT_ONCE: usize = 10_000;
+
 impl Ledger {
     pub(crate) fn is_active(&self) -> bool {
         self.active
@@ -68,11 +71,16 @@ impl Ledger {
         }
     }
 
-    /// Deletes a crawl with all its queues, and tells how many URLs it had.
-    pub(crate) fn delete_crawl(&mut self, crawl: &str) -> u64 {
+    /// Deletes a crawl with all its queues, and tells how many URLs it had. If the frontier is killed meanwhile, some queues may be left.
+    pub(crate) fn delete_crawl(&mut self, crawl: &str) -> Result<u64, FrontierError> {
         let queues = self.crawls.queues_after(crawl_name(crawl), None);
         let ids: Vec<QueueId> = queues.map(|queue| queue.id).collect();
-        ids.into_iter().map(|id| self.delete(id)).sum()
+        let mut urls = 0;
+        for ids in ids.chunks(DELETED_AT_ONCE) {
+            urls += ids.iter().map(|id| self.delete(*id)).sum::<u64>();
+            self.commit()?;
+        }
+        Ok(urls)
     }
 
     fn delete(&mut self, id: QueueId) -> u64 {

@@ -104,21 +104,32 @@ impl Reader {
         Ok(info.metadata)
     }
 
-    /// Calls `see` with each URL of a queue that the filter lets through, by the URL, until it says to stop. False if it did.
+    /// Calls `see` with each URL of a queue behind `after` that the filter lets through, by the URL, until it says to stop or `most` have been
+    /// looked at. Then the last of them comes back; none if there are no more.
     pub(crate) fn each_url(
         &self,
         queue: QueueId,
+        after: Option<&str>,
         filter: &Filter,
+        most: usize,
         mut see: impl FnMut(&str, UrlRecord) -> Result<bool, FrontierError>,
-    ) -> Result<bool, FrontierError> {
-        for entry in self.tables.urls.prefix(queue.to_be_bytes()) {
+    ) -> Result<Option<String>, FrontierError> {
+        let mut from = url_key(queue, after.unwrap_or_default());
+        if after.is_some() {
+            // The next key that there can be.
+            from.push(0);
+        }
+        let mut looked_at = 0;
+        for entry in self.tables.urls.range(from..url_key(queue + 1, "")) {
             let (key, value) = entry.into_inner().map_err(|e| self.store(e))?;
             let url = url_of(&key).ok_or_else(|| self.damaged("a URL"))?;
-            if filter.lets_through(url) && !see(url, self.decode(&value)?)? {
-                return Ok(false);
+            looked_at += 1;
+            let goes_on = !filter.lets_through(url) || see(url, self.decode(&value)?)?;
+            if !goes_on || looked_at >= most {
+                return Ok(Some(url.to_owned()));
             }
         }
-        Ok(true)
+        Ok(None)
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<UrlRecord, FrontierError> {

@@ -13,6 +13,9 @@ use crate::stage::Table;
 /// Keys of queues and IDs of crawls may have as many characters, as with the reference.
 const NAME_MAX_CHARS: usize = 255;
 
+/// Metadata of a URL, in bytes as they are stored. What comes out has names around it, and clients take messages of 4 MiB.
+const METADATA_MAX_BYTES: usize = 1 << 20;
+
 /// A URL as it comes.
 pub(crate) struct Put {
     pub(crate) info: UrlInfo,
@@ -42,6 +45,10 @@ impl Ledger {
             return Ok(PutStatus::Skipped);
         };
         if info.url.is_empty() || info.url.len() > URL_MAX_BYTES {
+            return Ok(PutStatus::Skipped);
+        }
+        if info.encoded_len() > METADATA_MAX_BYTES + URL_MAX_BYTES {
+            tracing::debug!(url = info.url, "a URL has too many metadata");
             return Ok(PutStatus::Skipped);
         }
         let known_queue = self.crawls.find(crawl, name);

@@ -12,6 +12,11 @@ use crate::keys::{QueueId, UrlRecord, moment_and_url, timed_key, url_key};
 use crate::queue::NEVER;
 use crate::stage::Table;
 
+/// URLs whose lease has ended that come back with one commit.
+const RETURNED_AT_ONCE: usize = 5_000;
+/// A piece of a call ends with the URL that makes it so large, metadata included.
+const PIECE_BYTES: usize = 4 << 20;
+
 /// What a call asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
@@ -41,7 +46,9 @@ pub(crate) struct Cursor {
     queues_left: u64,
     /// In the middle of a queue, which may give so many more.
     within: Option<(QueueId, u64)>,
-    has_begun: bool,
+    /// When the call began, once it has. What is due later, or comes back later because its lease ends, is not for it: otherwise a call that is
+    /// read slowly would be given the same URLs again, without end.
+    began_ms: Option<u64>,
 }
 
 impl Cursor {
@@ -53,7 +60,7 @@ impl Cursor {
             behind: None,
             until: None,
             within: None,
-            has_begun: false,
+            began_ms: None,
         }
     }
 }
@@ -72,20 +79,24 @@ impl Ledger {
         }
         // Scans see what is committed.
         self.commit()?;
-        if !cursor.has_begun {
-            self.begin(&mut cursor, now_ms);
-        }
-        while taken.len() < most {
+        let began_ms = match cursor.began_ms {
+            Some(began_ms) => began_ms,
+            None => self.begin(&mut cursor, now_ms),
+        };
+        let until_ms = now_ms.saturating_add(cursor.order.lease_ms);
+        let mut room_bytes = PIECE_BYTES;
+        while taken.len() < most && room_bytes > 0 {
             let (id, left, is_new) = match cursor.within.take() {
-                Some((id, left)) => (id, left, false),
-                None => match self.next_queue(&mut cursor, now_ms) {
+                Some((id, left)) if self.may_go_on(id, now_ms) => (id, left, false),
+                _ => match self.next_queue(&mut cursor, now_ms) {
                     Some(id) => (id, cursor.order.per_queue, true),
                     None => return Ok((taken, None)),
                 },
             };
             let room = left.min((most - taken.len()) as u64);
             let before = taken.len();
-            let has_more = self.lease_from(id, room, cursor.order.lease_ms, now_ms, &mut taken)?;
+            let times = (began_ms, now_ms, until_ms);
+            let has_more = self.lease_from(id, (room, &mut room_bytes), times, &mut taken)?;
             let got = (taken.len() - before) as u64;
             if is_new && got > 0 {
                 cursor.queues_left -= 1;
@@ -98,8 +109,8 @@ impl Ledger {
         Ok((taken, Some(cursor)))
     }
 
-    fn begin(&mut self, cursor: &mut Cursor, now_ms: u64) {
-        cursor.has_begun = true;
+    fn begin(&mut self, cursor: &mut Cursor, now_ms: u64) -> u64 {
+        cursor.began_ms = Some(now_ms);
         cursor.until = Some(self.crawls.open_until(now_ms));
         cursor.crawls = match &cursor.order.crawl {
             Some(crawl) => vec![crawl.as_str().into()],
@@ -112,6 +123,13 @@ impl Ledger {
                 names
             }
         };
+        now_ms
+    }
+
+    /// Has nobody blocked or deleted the queue, and has it not reached its limit, since it gave the first URLs to a call?
+    fn may_go_on(&self, id: QueueId, now_ms: u64) -> bool {
+        let queue = self.crawls.queue(id);
+        queue.is_some_and(|queue| !queue.is_blocked(now_ms) && !queue.is_at_limit())
     }
 
     /// The next queue that may give to this call.
@@ -143,19 +161,17 @@ impl Ledger {
         None
     }
 
-    /// Leases the first URLs of a queue that are due. Are more of them due?
+    /// Leases the first URLs of a queue that were due when the call began, until a moment. Are there more of them?
     fn lease_from(
         &mut self,
         id: QueueId,
-        most: u64,
-        lease_ms: u64,
-        now_ms: u64,
+        (most, room_bytes): (u64, &mut usize),
+        (began_ms, now_ms, until_ms): (u64, u64, u64),
         taken: &mut Vec<UrlInfo>,
     ) -> Result<bool, FrontierError> {
-        self.return_leased(id, now_ms)?;
-        let found = self.first_due(id, most, now_ms / 1000)?;
+        self.return_leased(id, began_ms)?;
+        let found = self.first_due(id, (most, room_bytes), began_ms / 1000)?;
         let (next_due, floor) = found.next;
-        let until_ms = now_ms.saturating_add(lease_ms);
         let Some(queue) = self.crawls.queue(id) else {
             return Ok(false);
         };
@@ -197,55 +213,82 @@ impl Ledger {
         }
         self.crawls.settle(id, count > 0);
         self.commit()?;
-        Ok(next_due <= now_ms / 1000)
+        Ok(next_due <= began_ms / 1000)
     }
 
     /// URLs whose lease has ended wait again, at the date they had.
     fn return_leased(&mut self, id: QueueId, now_ms: u64) -> Result<(), FrontierError> {
-        let ended = |queue: &crate::queue::Queue| {
-            let first = queue.leases.first();
-            first.is_some_and(|(until, _)| *until <= now_ms)
+        while self.return_some(id, now_ms)? {}
+        Ok(())
+    }
+
+    /// Some of them. May there be more?
+    fn return_some(&mut self, id: QueueId, now_ms: u64) -> Result<bool, FrontierError> {
+        let first = self.crawls.queue(id).and_then(|queue| queue.leases.first());
+        let first_ms = match first {
+            Some((until_ms, _)) if *until_ms <= now_ms => *until_ms,
+            _ => return Ok(false),
         };
-        if !self.crawls.queue(id).is_some_and(ended) {
-            return Ok(());
-        }
-        let range = timed_key(id, 0, "")..timed_key(id, now_ms + 1, "");
-        for entry in self.tables.leased.range(range) {
+        let mut returned = 0;
+        // What came back before lies before the first lease, and has left tombstones.
+        let range = timed_key(id, first_ms, "")..timed_key(id, now_ms + 1, "");
+        for entry in self.tables.leased.range(range).take(RETURNED_AT_ONCE) {
             let (key, value) = entry.into_inner().map_err(|e| self.store(e))?;
             let due = value.get(..8).and_then(|eight| eight.try_into().ok());
-            let (Some(due), Some((_, url))) = (due.map(u64::from_be_bytes), moment_and_url(&key))
+            let (Some(due), Some((until_ms, url))) =
+                (due.map(u64::from_be_bytes), moment_and_url(&key))
             else {
                 return Err(self.damaged("a lease"));
             };
             let waits = timed_key(id, due, url);
             if let Some(queue) = self.crawls.queue_mut(id) {
+                queue.end_lease(until_ms);
                 queue.waits(due, &waits);
             }
             self.stage.put(Table::Due, waits, value[8..].to_vec());
             self.stage.remove(Table::Leased, key.to_vec());
+            returned += 1;
         }
-        if let Some(queue) = self.crawls.queue_mut(id) {
+        let has_more = returned == RETURNED_AT_ONCE;
+        if let Some(queue) = self.crawls.queue_mut(id)
+            && !has_more
+        {
             queue.leases.retain(|(until, _)| *until > now_ms);
         }
-        self.commit()
+        self.commit()?;
+        Ok(has_more)
     }
 
-    fn first_due(&self, id: QueueId, most: u64, now: u64) -> Result<FirstDue, FrontierError> {
+    /// Up to as many, or the last of them uses up the room.
+    fn first_due(
+        &self,
+        id: QueueId,
+        (most, room_bytes): (u64, &mut usize),
+        now: u64,
+    ) -> Result<FirstDue, FrontierError> {
+        // Where the queue runs dry, the next scan begins behind all that it ever had.
+        let end = timed_key(id + 1, 0, "");
         let mut found = FirstDue {
             waiting: Vec::new(),
-            next: (NEVER, None),
+            next: (NEVER, end.clone().into()),
         };
-        let floor = self.crawls.queue(id).and_then(|queue| queue.floor.clone());
-        let from = floor.map_or_else(|| timed_key(id, 0, ""), |floor| floor.into_vec());
-        for entry in self.tables.due.range(from..timed_key(id + 1, 0, "")) {
+        let Some(queue) = self.crawls.queue(id) else {
+            return Ok(found);
+        };
+        let from = queue.floor.to_vec();
+        if from >= end {
+            return Ok(found);
+        }
+        for entry in self.tables.due.range(from..end) {
             let (key, metadata) = entry.into_inner().map_err(|e| self.store(e))?;
             let Some((due, url)) = moment_and_url(&key) else {
                 return Err(self.damaged("a URL that waits"));
             };
-            if due > now || found.waiting.len() as u64 >= most {
-                found.next = (due, Some(key.to_vec().into()));
+            if due > now || found.waiting.len() as u64 >= most || *room_bytes == 0 {
+                found.next = (due, key.to_vec().into());
                 break;
             }
+            *room_bytes = room_bytes.saturating_sub(key.len() + metadata.len());
             found.waiting.push((due, url.to_owned(), metadata.to_vec()));
         }
         Ok(found)
@@ -256,5 +299,5 @@ struct FirstDue {
     /// Date, URL, metadata.
     waiting: Vec<(u64, String, Vec<u8>)>,
     /// Date and key of the one behind them.
-    next: (u64, Option<Box<[u8]>>),
+    next: (u64, Box<[u8]>),
 }

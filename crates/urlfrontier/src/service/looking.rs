@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use futures_util::{TryStreamExt, stream};
+use prost::Message;
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
 use super::{Answers, PAGE, meant, now_ms};
@@ -21,8 +22,11 @@ use crate::queue::missing_key;
 
 /// Queues that are asked for at once.
 const QUEUES_AT_ONCE: usize = 256;
-/// URLs that wait until a client reads them.
-const LISTED_WAITING: usize = 256;
+/// URLs that are listed at once, and wait until the client has read them: so many, or as many as are so many bytes.
+const LISTED_AT_ONCE: usize = 256;
+const LISTED_BYTES: usize = 1 << 20;
+/// URLs that are looked at before others have their turn.
+const LOOKED_AT_ONCE: usize = 10_000;
 /// URLs that are purged at once.
 const PURGED_AT_ONCE: usize = 500;
 
@@ -135,61 +139,92 @@ pub(super) async fn status(clerk: &Clerk, asked: UrlStatusRequest) -> Result<Url
     found.await?.ok_or_else(unknown)
 }
 
-pub(super) fn list(clerk: Clerk, asked: ListUrlParams) -> Answers<UrlItem> {
-    let (send, receive) = mpsc::channel(LISTED_WAITING);
-    tokio::spawn(async move {
-        if let Err(status) = list_into(clerk, asked, &send).await {
-            let _ = send.send(Err(status)).await;
-        }
-    });
-    Box::pin(ReceiverStream::new(receive))
+/// A list that is on its way. Its reader pulls it page by page, and between two pages no thread is kept from others.
+struct Listing {
+    queues: Queues,
+    filter: Filter,
+    skip: u64,
+    left: u64,
+    /// Queues of the page of queues that is gone through, the last one first.
+    page: Vec<Listed>,
+    /// In the middle of the next queue: the last URL that was looked at.
+    after: Option<String>,
 }
 
-async fn list_into(
-    clerk: Clerk,
-    asked: ListUrlParams,
-    send: &mpsc::Sender<Result<UrlItem, Status>>,
-) -> Result<(), Status> {
-    let filter = Filter::new(asked.filter.as_deref(), asked.ignore_case());
-    let mut skip = u64::from(asked.start);
-    let mut left = match asked.size {
-        0 => PAGE as u64,
-        size => u64::from(size),
+pub(super) fn list(clerk: Clerk, asked: ListUrlParams) -> Answers<UrlItem> {
+    let listing = Listing {
+        filter: Filter::new(asked.filter.as_deref(), asked.ignore_case()),
+        skip: u64::from(asked.start),
+        left: match asked.size {
+            0 => PAGE as u64,
+            size => u64::from(size),
+        },
+        queues: Queues::new(clerk, &asked.crawl_id, asked.key),
+        page: Vec::new(),
+        after: None,
     };
-    let mut queues = Queues::new(clerk.clone(), &asked.crawl_id, asked.key);
-    let crawl: Arc<str> = queues.crawl.as_str().into();
-    loop {
-        let page = queues.page().await?;
-        if page.is_empty() {
-            return Ok(());
+    let pages = stream::try_unfold(listing, |mut listing| async move {
+        let items = listing.next_page().await?;
+        let items = items.map(|items| stream::iter(items.into_iter().map(Ok)));
+        Ok::<_, Status>(items.map(|items| (items, listing)))
+    });
+    Box::pin(pages.try_flatten())
+}
+
+impl Listing {
+    /// The next URLs, if there are any: perhaps none of them is let through.
+    async fn next_page(&mut self) -> Result<Option<Vec<UrlItem>>, Status> {
+        if self.left == 0 {
+            return Ok(None);
         }
-        for queue in page {
-            if filter.lets_all_through() && queue.urls <= skip {
-                skip -= queue.urls;
-                continue;
+        let Some(queue) = self.next_queue().await? else {
+            return Ok(None);
+        };
+        let (id, name) = (queue.id, queue.name.clone());
+        let (reader, filter) = (self.queues.clerk.reader.clone(), self.filter.clone());
+        let (crawl, after) = (self.queues.crawl.clone(), self.after.take());
+        let (mut skip, mut left) = (self.skip, self.left);
+        let read = blocking(move || {
+            let (mut items, mut bytes) = (Vec::new(), 0);
+            let see = |url: &str, record| {
+                if skip > 0 {
+                    skip -= 1;
+                    return Ok(true);
+                }
+                let item = item(&reader, &crawl, (id, &name), url, &record)?;
+                bytes += item.encoded_len();
+                items.push(item);
+                left -= 1;
+                Ok(left > 0 && items.len() < LISTED_AT_ONCE && bytes < LISTED_BYTES)
+            };
+            let last = reader.each_url(id, after.as_deref(), &filter, LOOKED_AT_ONCE, see)?;
+            Ok((items, last, skip, left))
+        });
+        let (items, last, skip, left) = read.await?;
+        if last.is_none() {
+            self.page.pop();
+        }
+        (self.after, self.skip, self.left) = (last, skip, left);
+        Ok(Some(items))
+    }
+
+    /// The queue to look at next. Those that are skipped as a whole are not looked at.
+    async fn next_queue(&mut self) -> Result<Option<&Listed>, FrontierError> {
+        loop {
+            if self.page.is_empty() {
+                self.page = self.queues.page().await?;
+                self.page.reverse();
             }
-            let (reader, filter, send) = (clerk.reader.clone(), filter.clone(), send.clone());
-            let crawl = crawl.clone();
-            (skip, left) = blocking(move || {
-                reader.each_url(queue.id, &filter, |url, record| {
-                    if skip > 0 {
-                        skip -= 1;
-                        return Ok(true);
-                    }
-                    let item = item(&reader, &crawl, (queue.id, &queue.name), url, &record)?;
-                    left = match send.blocking_send(Ok(item)) {
-                        Ok(()) => left - 1,
-                        // Nobody reads any more.
-                        Err(_) => 0,
-                    };
-                    Ok(left > 0)
-                })?;
-                Ok((skip, left))
-            })
-            .await?;
-            if left == 0 {
-                return Ok(());
+            let Some(queue) = self.page.last() else {
+                return Ok(None);
+            };
+            let is_skipped =
+                self.after.is_none() && self.filter.lets_all_through() && queue.urls <= self.skip;
+            if !is_skipped {
+                return Ok(self.page.last());
             }
+            self.skip -= queue.urls;
+            self.page.pop();
         }
     }
 }
@@ -211,7 +246,7 @@ pub(super) async fn count(clerk: &Clerk, asked: CountUrlParams) -> Result<u64, S
         count += blocking(move || {
             let mut count = 0;
             for queue in page {
-                reader.each_url(queue.id, &filter, |_, _| {
+                reader.each_url(queue.id, None, &filter, usize::MAX, |_, _| {
                     count += 1;
                     Ok(true)
                 })?;
@@ -261,7 +296,7 @@ fn find_old(
     let mut old = Vec::new();
     let all = Filter::new(None, false);
     for queue in queues {
-        let goes_on = reader.each_url(queue.id, &all, |url, record| {
+        let stopped_at = reader.each_url(queue.id, None, &all, usize::MAX, |url, record| {
             if record.created < before {
                 old.push((queue.id, url.to_owned()));
             }
@@ -270,7 +305,7 @@ fn find_old(
             }
             Ok(send.blocking_send(std::mem::take(&mut old)).is_ok())
         })?;
-        if !goes_on {
+        if stopped_at.is_some() {
             return Ok(());
         }
     }

@@ -1,7 +1,9 @@
 //! URLs out and in, as streams. Each stream is pulled by its reader: who does not read answers is not listened to either, and so many
 //! URLs of a stream, and no more, are in memory.
 
-use futures_util::{StreamExt, TryStreamExt, future, stream};
+use std::sync::{Arc, OnceLock};
+
+use futures_util::{Stream, StreamExt, TryStreamExt, future, stream};
 use tonic::{Status, Streaming};
 
 use super::{Answers, now_ms};
@@ -75,8 +77,9 @@ pub(super) fn get(clerk: Clerk, asked: GetParams) -> Answers<UrlInfo> {
 }
 
 pub(super) fn put(clerk: Clerk, items: Streaming<UrlItem>) -> Answers<AckMessage> {
-    let groups = until_gone(items).ready_chunks(PUT_AT_ONCE);
-    let answered = groups
+    let (items, broken) = until_broken(items);
+    let answered = items
+        .ready_chunks(PUT_AT_ONCE)
         .then(move |group| {
             let (ids, puts): (Vec<_>, Vec<_>) = group.into_iter().map(as_put).unzip();
             hand_over(clerk.clone(), ids, puts)
@@ -91,14 +94,15 @@ pub(super) fn put(clerk: Clerk, items: Streaming<UrlItem>) -> Answers<AckMessage
                 })
             }))
         });
-    Box::pin(answered)
+    Box::pin(answered.chain(broken.told()))
 }
 
 pub(super) fn put_discovered(
     clerk: Clerk,
     batches: Streaming<DiscoveredBatch>,
 ) -> Answers<BatchAck> {
-    let answered = until_gone(batches)
+    let (batches, broken) = until_broken(batches);
+    let answered = batches
         .then(move |batch| {
             let puts = batch.items.into_iter().map(|info| Put {
                 info,
@@ -113,16 +117,33 @@ pub(super) fn put_discovered(
                 statuses: statuses.into_iter().map(i32::from).collect(),
             })
         });
-    Box::pin(answered)
+    Box::pin(answered.chain(broken.told()))
+}
+
+/// Why a stream of messages broke, if it did.
+struct Broken(Arc<OnceLock<Status>>);
+
+impl Broken {
+    /// Told behind the last answer: who sent the message that could not be read learns it, and does not wait for its acknowledgement.
+    fn told<T: Send>(self) -> impl Stream<Item = Result<T, Status>> + Send {
+        stream::once(async move { self.0.get().cloned() })
+            .filter_map(|status| future::ready(status.map(Err)))
+    }
 }
 
 /// The messages of a stream, until it ends or breaks. What came before it broke is put all the same.
-fn until_gone<T: Send + 'static>(
+fn until_broken<T: Send + 'static>(
     messages: Streaming<T>,
-) -> impl futures_util::Stream<Item = T> + Send {
-    messages
+) -> (impl Stream<Item = T> + Send, Broken) {
+    let broken = Arc::new(OnceLock::new());
+    let why = Arc::clone(&broken);
+    let messages = messages
+        .map_err(move |status| {
+            let _ = why.set(status);
+        })
         .take_while(|message| future::ready(message.is_ok()))
-        .filter_map(|message| future::ready(message.ok()))
+        .filter_map(|message| future::ready(message.ok()));
+    (messages, Broken(broken))
 }
 
 /// The ID to answer with, and what to put.

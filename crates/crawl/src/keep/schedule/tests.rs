@@ -184,3 +184,41 @@ fn a_signal_of_a_busy_host_is_heard_and_comes_first() {
         picked.extend(&busy);
     }
 }
+
+/// What came may be of the time before.
+#[test]
+fn what_is_said_of_a_page_while_it_is_fetched_makes_it_due_once_more() {
+    let mut schedule = schedule(&settings(), 20);
+    let pick = |schedule: &mut Schedule, now| schedule.pick(now).map(|pick| (pick.doc.0, pick.why));
+    assert!(schedule.tell(DocId(3)));
+    assert_eq!(pick(&mut schedule, 2 * DAY), Some((3, Why::Told)));
+    assert!(schedule.tell(DocId(3)));
+    assert!(schedule.is_said_to_have_changed(DocId(3)));
+    settle(&mut schedule, 2 * DAY, 3, Found::News);
+    assert_eq!(pick(&mut schedule, 2 * DAY), Some((3, Why::Told)));
+    assert!(schedule.ping(DocId(3)) && schedule.ping(DocId(3)) && !schedule.ping(DocId(99)));
+    settle(&mut schedule, 2 * DAY, 3, Found::News);
+    assert_eq!(pick(&mut schedule, 2 * DAY), Some((3, Why::Signal)));
+    settle(&mut schedule, 2 * DAY, 3, Found::Quiet);
+    assert!(!schedule.is_said_to_have_changed(DocId(3)));
+    assert_ne!(pick(&mut schedule, 2 * DAY).map(|(doc, _)| doc), Some(3));
+}
+
+/// One page changes twice a day, and somebody says so each time; of the host's other pages that tells nothing.
+#[test]
+fn checks_that_somebody_asked_for_are_not_taken_for_all_that_happens() {
+    let mut schedule = schedule(&settings(), 20);
+    let before = schedule.prior(0);
+    for n in 3..63 {
+        let now = n * DAY / 2;
+        match n % 2 {
+            0 => assert!(schedule.tell(DocId(4))),
+            _ => assert!(schedule.ping(DocId(4))),
+        }
+        schedule.pick(now).expect("the page");
+        settle(&mut schedule, now, 4, Found::News);
+    }
+    let rate = schedule.scheduler().history(PageId(4)).rate(before);
+    assert!((1.5..2.5).contains(&rate), "{rate}");
+    assert_eq!(schedule.prior(0), before);
+}

@@ -134,6 +134,8 @@ impl SimNode {
                 };
                 Op::Append { record, expected }
             }
+            // These nodes are no group.
+            Action::Answer(_) => return None,
         })
     }
 }

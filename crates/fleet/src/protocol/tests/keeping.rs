@@ -250,39 +250,53 @@ impl SimNode {
         What::Commit { frame, parts }
     }
 
-    /// One of a partition that is held; its pieces are there before it is told of.
+    /// One of a partition that is held; its pieces are there before it is told of, and others throw away meanwhile. Who
+    /// began again puts what was told of there once more.
     pub(super) fn checkpoint(&self, life: &mut Life, world: &mut World) -> Option<What> {
         let any = world.below(life.held.len() as u64) as usize;
         let (&partition, held) = life.held.iter_mut().nth(any)?;
         if held.adopting.is_some() || held.applied == 0 {
             return None;
         }
-        let id = PartitionId(partition);
-        let upload = Upload::new(id, self.incarnation, held.epoch, held.applied);
-        let mut pieces: Vec<_> = held.pieces.iter().rev().take(SHARED).cloned().collect();
-        if !held.pieces.contains(&upload.piece_key("urls", 0)) {
-            pieces.insert(0, upload.piece_key("urls", 0));
+        if let Some(put) = held.putting.take() {
+            held.pieces = world
+                .objects
+                .get(&put.manifest)
+                .cloned()
+                .unwrap_or_default();
+            held.told = Some(put.clone());
+            return Some(What::Checkpoint(put));
         }
+        let again = held.told.clone().filter(|told| told.seq == held.applied);
+        if again.is_some() && world.below(2) == 0 {
+            return again.map(What::Checkpoint);
+        }
+        let upload = Upload {
+            partition,
+            incarnation: self.incarnation,
+            epoch: held.epoch,
+            seq: held.applied,
+            drawn: world.next(),
+        };
+        let mut pieces: Vec<_> = held.pieces.iter().rev().take(SHARED).cloned().collect();
+        pieces.insert(0, upload.piece_key("urls", 0));
         pieces.reverse();
         world
             .objects
-            .entry(upload.piece_key("urls", 0))
-            .or_default();
+            .insert(upload.piece_key("urls", 0), Vec::new());
         let manifest = upload.manifest_key();
-        world.objects.insert(manifest.clone(), pieces.clone());
-        if world.below(8) == 0 {
-            // It is never told of.
-            return None;
+        world.objects.insert(manifest.clone(), pieces);
+        if world.below(8) != 0 {
+            held.putting = Some(Checkpoint {
+                incarnation: self.incarnation,
+                partition,
+                epoch: held.epoch,
+                seq: held.applied,
+                manifest,
+                bytes: 0,
+            });
         }
-        held.pieces = pieces;
-        Some(What::Checkpoint(Checkpoint {
-            incarnation: self.incarnation,
-            partition,
-            epoch: held.epoch,
-            seq: held.applied,
-            manifest,
-            bytes: 0,
-        }))
+        None
     }
 
     /// A step of whoever coordinates; what has begun to go goes whoever coordinates.

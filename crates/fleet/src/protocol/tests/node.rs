@@ -8,6 +8,7 @@ use super::coordinating::coordinated;
 use super::keeping::{Adopting, Trimming};
 use super::world::{Ask, LEASE_MS, News, Op, Outcome, Record, Value, What, World};
 use crate::orders::Order;
+use crate::records::Checkpoint;
 use crate::status::{NodeStatus, PartitionStatus, Reported, Wish};
 use std::collections::BTreeMap;
 
@@ -65,6 +66,9 @@ pub struct Held {
     pub(super) adopting: Option<Adopting>,
     /// Of its newest checkpoint.
     pub(super) pieces: Vec<String>,
+    /// A checkpoint that is in the store and was not told of yet, and the one that was told of last.
+    pub(super) putting: Option<Checkpoint>,
+    pub(super) told: Option<Checkpoint>,
 }
 
 impl Held {
@@ -75,6 +79,8 @@ impl Held {
             applied: 0,
             adopting: None,
             pieces: Vec::new(),
+            putting: None,
+            told: None,
         }
     }
 }
