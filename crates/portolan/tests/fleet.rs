@@ -47,11 +47,11 @@ fn spec() -> WebSpec {
 impl World {
     /// `None` where there is no nats-server; with CI set, that is a failure.
     fn new(spec: WebSpec, ip_delay_ms: u64) -> Option<Self> {
-        Self::with(spec, ip_delay_ms, "")
+        Self::with(spec, ip_delay_ms, "", None)
     }
 
-    /// With more settings of `[fleet]`.
-    fn with(spec: WebSpec, ip_delay_ms: u64, more: &str) -> Option<Self> {
+    /// With more settings of `[fleet]`, and a limit of pages.
+    fn with(spec: WebSpec, ip_delay_ms: u64, more: &str, max_pages: Option<u64>) -> Option<Self> {
         if nats_server().is_none() {
             println!("not run: no nats-server");
             assert!(std::env::var_os("CI").is_none(), "there is no nats-server");
@@ -79,7 +79,7 @@ impl World {
             partitions: 12,
             blobs: site.path("store").display().to_string(),
             lease_ms: 3_000,
-            max_pages: None,
+            max_pages,
             link_bytes: 64 << 20,
             log_bytes: 64 << 20,
         };
@@ -380,8 +380,12 @@ fn a_second_process_on_a_directory_does_not_disturb_the_first() {
 #[test]
 fn fetching_stops_at_a_bound_of_disk() {
     const BOUND: u64 = 1 << 20;
-    let Some(world) = World::with(spec().with_pages_per_host(120), 0, "max_unshipped_mb = 1")
-    else {
+    let Some(world) = World::with(
+        spec().with_pages_per_host(120),
+        0,
+        "max_unshipped_mb = 1",
+        None,
+    ) else {
         return;
     };
     let node = world.start("a");
@@ -458,7 +462,7 @@ fn same(expected: &BTreeMap<String, Facts>, found: &BTreeMap<String, Facts>) {
 fn a_lost_node_is_replaced_from_checkpoints_and_a_log_without_beginning() {
     let web = || spec().with_pages_per_host(70).with_latency_ms(120.0);
     let frequent = "checkpoint_s = 1\ncheckpoint_entries = 25";
-    let Some(world) = World::with(web(), 0, frequent) else {
+    let Some(world) = World::with(web(), 0, frequent, None) else {
         return;
     };
     let (lost, staying) = (world.start("a"), world.start("b"));
@@ -498,4 +502,55 @@ fn a_lost_node_is_replaced_from_checkpoints_and_a_log_without_beginning() {
     at_most_unshipped(&world.judge(), 1);
     world.judge_archive(300);
     world.judge_end_state(web(), &["b", "c"]);
+}
+
+/// Not a page more than was allowed is archived, and none that a lost node had taken is missing in the end. A limit can be
+/// raised while nodes wait at it.
+#[test]
+fn a_limit_of_pages_is_kept_when_a_node_is_lost_and_can_be_raised() {
+    const LIMIT: u64 = 250;
+    const RAISED: u64 = 400;
+    let Some(world) = World::with(spec(), 0, "", Some(LIMIT)) else {
+        return;
+    };
+    let fleet = |arguments: &[&str]| {
+        let mut command = portolan();
+        command.env("PORTOLAN_CACHE", world.site.path("cache"));
+        command.args(["fleet", arguments[0], NAME]);
+        command.args(["--nats", &world.servers().urls.join(",")]);
+        harness::run(command.args(&arguments[1..])).succeeded()
+    };
+    let pages = || number(&fleet(&["report", "--json"]).json(), "pages");
+    let (lost, staying) = (world.start("a"), world.start("b"));
+    world.wait_for_requests(80);
+    lost.signal("KILL");
+    lost.finish();
+    std::fs::remove_dir_all(world.dir("a")).expect("its directory");
+    let another = world.start("c");
+    let stands_at = |limit: u64| {
+        let mut least = 0;
+        let came = wait_until(PATIENCE, || {
+            least = pages();
+            assert!(least <= limit, "{least} of {limit}");
+            // A node whose hosts have no more keeps what it took until the end.
+            least + 100 >= limit && world.status().pages_left == Some(0)
+        });
+        assert!(came, "{least} of {limit}: {:?}", world.status());
+    };
+    stands_at(LIMIT);
+    let told = fleet(&["status"]).out;
+    assert!(told.contains("No document may still be fetched"), "{told}");
+    fleet(&["config", "--max-pages", &RAISED.to_string()]);
+    stands_at(RAISED);
+    fleet(&["end"]);
+    for node in [staying, another] {
+        node.finish().succeeded();
+    }
+    let in_the_end = pages();
+    println!("{in_the_end} pages of {RAISED}");
+    assert!(
+        (RAISED - 100..=RAISED).contains(&in_the_end),
+        "{in_the_end}"
+    );
+    assert!(world.site.witness().report().violations.is_empty());
 }

@@ -104,8 +104,14 @@ fn write(out: &mut impl Write, status: &FleetStatus) -> Result<(), Failure> {
         bytes(status.links_waiting_bytes),
         counted(status.ship_records, "record"),
     )?;
-    if let Some(left) = status.pages_left {
-        writeln!(out, "  {} may still be fetched.", counted(left, "document"))?;
+    match status.pages_left {
+        Some(0) => writeln!(
+            out,
+            "  No document may still be fetched: 'portolan fleet config {0} --max-pages N' raises the limit, 'portolan fleet end {0}' ends the crawl.",
+            status.name
+        )?,
+        Some(left) => writeln!(out, "  {} may still be fetched.", counted(left, "document"))?,
+        None => {}
     }
     if let Some(hub) = &status.hub {
         fleet_hub::write_hub(out, hub)?;
