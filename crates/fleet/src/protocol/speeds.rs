@@ -128,12 +128,15 @@ mod tests {
         let mut speeds = Speeds::default();
         for window in 0..2 {
             // The slow one is within what counts as the same pace, the fast one is not.
-            let seen = |pages: u64| Seen {
+            let seen = |pages: u64, share| Seen {
                 pages: pages * window,
-                share: 0.5,
+                share,
                 is_busy: true,
             };
-            let both = BTreeMap::from([("a".to_owned(), seen(630)), ("b".to_owned(), seen(380))]);
+            let both = BTreeMap::from([
+                ("a".to_owned(), seen(590, 0.46)),
+                ("b".to_owned(), seen(410, 0.54)),
+            ]);
             speeds.look(window * WINDOW_MS, WINDOW_MS, &both);
         }
         assert_eq!(speeds.of("a"), 1.0);
