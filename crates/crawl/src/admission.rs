@@ -207,8 +207,10 @@ impl Admission {
                 // Only robots.txt may name sitemaps of any host: an index could name fifty thousand.
                 admitted.link.verdict = Verdict::Exclude(Reason::OutOfScope);
             }
-            if matches!(admitted.link.verdict, Verdict::Crawl { .. }) && admitted.host != page.host
-            {
+            if admitted.host == page.host {
+                // Whoever has the page has all of its host.
+                admitted.owner = page.partition;
+            } else if matches!(admitted.link.verdict, Verdict::Crawl { .. }) {
                 names.offer(admitted.host, url.host());
             }
             links.targets.push(doc);
@@ -279,7 +281,10 @@ impl Admission {
             nofollow: false,
             discoverer: Some(page.partition),
         };
-        let admitted = self.admit(scope, target, target.doc_id(&self.ids), found);
+        let mut admitted = self.admit(scope, target, target.doc_id(&self.ids), found);
+        if admitted.host == page.host {
+            admitted.owner = page.partition;
+        }
         links.targets.push(admitted.doc);
         self.give(&mut links, page.partition, self.put_off(admitted));
         self.vote(page, &mut links);
@@ -316,7 +321,10 @@ impl Admission {
                 nofollow: false,
                 discoverer: Some(ours),
             };
-            let admitted = self.admit(scope, &url, url.doc_id(&self.ids), found);
+            let mut admitted = self.admit(scope, &url, url.doc_id(&self.ids), found);
+            if url.politeness_key() == robots_url.politeness_key() {
+                admitted.owner = ours;
+            }
             self.give(&mut links, ours, admitted);
         }
         // No page links to a sitemap that robots.txt names: it counts as a seed.

@@ -6,21 +6,25 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use portolan_graph::{DSets, PartVector, Unit, Unlisted, VectorPartitioner};
-use portolan_model::{FixedSiteHash, PartitionId, Partitioner, UrlKey};
-use portolan_registry::Entry;
+use portolan_model::{FixedSiteHash, Identities, PartitionId, Partitioner, UrlKey};
+use portolan_registry::{Entry, Homes};
 
 use crate::assembly;
 use crate::claims::{self, ClaimFile};
 use crate::directory::{make_dir, replace};
 
 use crate::error::CrawlError;
-use crate::sealed::{seal, unseal};
+use crate::sealed::seal;
 use crate::settings::{
     ExchangeMode, MAX_PARTITIONS, PartitionMethod, PartitionSettings, Settings, UnlistedSites,
 };
+use homes::FoundSites;
+use remembered::{is_usual, must_agree, remembered};
 pub use traffic::Exchanged;
 use traffic::Traffic;
 
+mod homes;
+mod remembered;
 mod traffic;
 
 /// In the crawl's directory, unless sites are shared out by hash.
@@ -50,8 +54,10 @@ pub(crate) struct Division {
     partitioner: Arc<dyn Partitioner>,
     mode: ExchangeMode,
     traffic: Traffic,
-    /// Where discoverers keep what they find.
+    /// Where discoverers keep what they find, on one machine.
     claiming: Option<Claiming>,
+    /// In a fleet, the homes of sites decide.
+    found: Option<Arc<FoundSites>>,
 }
 
 struct Claiming {
@@ -180,6 +186,47 @@ impl Chosen {
         })
     }
 
+    /// The same on a node of a fleet.
+    pub(crate) fn open_in_fleet(
+        &self,
+        dir: &Path,
+        partitions: u16,
+        ids: Identities,
+    ) -> Result<Division, CrawlError> {
+        if self.unlisted() != Some(UnlistedSites::Discoverer) {
+            return self.open(dir, partitions, false);
+        }
+        let vector = self.open_own_vector(&dir.join(DIVISION_DIR), partitions)?;
+        let found = Arc::new(FoundSites::new(vector, ids, self.settings.max_claims));
+        Ok(Division {
+            partitioner: Arc::clone(&found) as Arc<dyn Partitioner>,
+            mode: self.settings.mode,
+            traffic: Traffic::default(),
+            claiming: None,
+            found: Some(found),
+        })
+    }
+
+    /// Who gets what a part vector does not list; `None` without one.
+    fn unlisted(&self) -> Option<UnlistedSites> {
+        matches!(self.source, Source::Vector { .. }).then_some(self.settings.unlisted)
+    }
+
+    /// The crawl's own copy of its part vector. `dir` is where the division is kept.
+    fn open_own_vector(&self, dir: &Path, partitions: u16) -> Result<PartVector, CrawlError> {
+        let path = dir.join(VECTOR_FILE);
+        let vector = open_vector(&path)?;
+        let is_ours =
+            matches!(self.source, Source::Vector { checksum, .. } if checksum == vector.checksum());
+        if is_ours && vector.parts() == partitions {
+            return Ok(vector);
+        }
+        Err(CrawlError::Input(format!(
+            "{}: it changed while the crawl began; start again",
+            path.display()
+        )))
+    }
+
     fn open_partitioner(
         &self,
         dir: &Path,
@@ -187,7 +234,7 @@ impl Chosen {
         begun: bool,
     ) -> Result<Division, CrawlError> {
         let dir = dir.join(DIVISION_DIR);
-        let (unlisted, checksum) = match &self.source {
+        let unlisted = match &self.source {
             Source::Hash => {
                 return Ok(Division::by_hash(partitions));
             }
@@ -197,19 +244,12 @@ impl Chosen {
                     .map_err(|e| wrong("dsets", &e))?;
                 return Ok(Division::of(placed));
             }
-            Source::Vector { checksum, .. } => match self.settings.unlisted {
-                UnlistedSites::SiteHash => (Unlisted::SiteHash, *checksum),
-                UnlistedSites::Discoverer => (Unlisted::Discoverer, *checksum),
+            Source::Vector { .. } => match self.settings.unlisted {
+                UnlistedSites::SiteHash => Unlisted::SiteHash,
+                UnlistedSites::Discoverer => Unlisted::Discoverer,
             },
         };
-        let path = dir.join(VECTOR_FILE);
-        let vector = open_vector(&path)?;
-        if vector.checksum() != checksum || vector.parts() != partitions {
-            return Err(CrawlError::Input(format!(
-                "{}: it changed while the crawl began; start again",
-                path.display()
-            )));
-        }
+        let vector = self.open_own_vector(&dir, partitions)?;
         let max_claims = self.settings.max_claims as usize;
         let partitioner = VectorPartitioner::new(vector, unlisted, max_claims);
         if unlisted == Unlisted::SiteHash {
@@ -232,6 +272,7 @@ impl Chosen {
                 partitioner,
                 file: Mutex::new(file),
             }),
+            found: None,
         })
     }
 
@@ -277,7 +318,15 @@ impl Division {
             mode: ExchangeMode::default(),
             traffic: Traffic::default(),
             claiming: None,
+            found: None,
         }
+    }
+
+    /// Who decides about sites as their links reach the journal; in a fleet, where the part vector leaves some to whoever finds
+    /// them.
+    pub(crate) fn homes(&self) -> Option<Arc<dyn Homes>> {
+        let found = self.found.as_ref()?;
+        Some(Arc::clone(found) as Arc<dyn Homes>)
     }
 
     /// May a link that `discoverer` found go to the log of `owner`? If not, it is counted as thrown away.
@@ -311,6 +360,18 @@ impl Division {
             Some(discoverer) => self.part_of(url, discoverer),
             // What nobody discovered goes where its name's hash says.
             None => self.part_of(url, PartitionId::of(url.host, self.partitions())),
+        }
+    }
+
+    /// The partition that fetches this URL, if that is known here: links may go to the home of a site that another has.
+    pub(crate) fn known_owner_of(
+        &self,
+        url: UrlKey<'_>,
+        found_by: PartitionId,
+    ) -> Option<PartitionId> {
+        match &self.found {
+            Some(found) => found.owner_of(url),
+            None => Some(self.owner_of(url, Some(found_by))),
         }
     }
 
@@ -421,68 +482,15 @@ pub(crate) fn check(settings: &Settings, dir: &Path) -> Vec<(PathBuf, Result<(),
     let chosen = Chosen::of(settings, Some(&dir.to_owned()));
     let mut found = vec![(home.join(REMEMBERED_FILE), chosen.map(|_| ()))];
     let claims = home.join(CLAIMS_FILE);
+    // A fleet's are in the logs.
+    let is_alone = settings.archive.node.is_empty();
     if settings.partition.unlisted == UnlistedSites::Discoverer
         && settings.partition.method == PartitionMethod::Vector
+        && is_alone
     {
         found.push((claims.clone(), claims::check(&claims)));
     }
     found
-}
-
-/// By hash, with links exchanged: nothing needs to be remembered of that.
-fn is_usual(settings: &PartitionSettings) -> bool {
-    settings.method == PartitionMethod::Hash && settings.mode == ExchangeMode::Exchange
-}
-
-/// What the crawl in `dir` began with; `None` is by hash, with links exchanged.
-fn remembered(dir: &Path) -> Result<Option<PartitionSettings>, CrawlError> {
-    let path = dir.join(DIVISION_DIR).join(REMEMBERED_FILE);
-    match std::fs::read(&path) {
-        Ok(bytes) => {
-            let sealed = String::from_utf8_lossy(&bytes);
-            let text = unseal(&sealed, &path, "")?;
-            toml::from_str(text).map(Some).map_err(|_| {
-                CrawlError::Input(format!(
-                    "{} is damaged; restore the file from a copy",
-                    path.display()
-                ))
-            })
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(CrawlError::File { path, source }),
-    }
-}
-
-fn must_agree(
-    wanted: &PartitionSettings,
-    began: Option<&PartitionSettings>,
-    dir: &Path,
-) -> Result<(), CrawlError> {
-    let differs = |setting: &str| {
-        Err(CrawlError::Input(format!(
-            "partition.{setting}: it is fixed when a crawl begins, and the one in {} began with another; a new session can be divided anew",
-            dir.display()
-        )))
-    };
-    let method = began.map_or(PartitionMethod::Hash, |began| began.method);
-    if wanted.method != method {
-        return differs("method");
-    }
-    if wanted.mode != began.map_or(ExchangeMode::Exchange, |began| began.mode) {
-        return differs("mode");
-    }
-    match began {
-        Some(began) if method == PartitionMethod::Vector => {
-            if wanted.unlisted != began.unlisted {
-                return differs("unlisted");
-            }
-            if wanted.max_claims != began.max_claims {
-                return differs("max_claims");
-            }
-            Ok(())
-        }
-        _ => Ok(()),
-    }
 }
 
 fn wrong(setting: &str, what: &dyn std::fmt::Display) -> CrawlError {

@@ -92,6 +92,7 @@ struct Inner {
     /// Revision of the lease as this process wrote it last.
     revision: AtomicU64,
     look: AtomicU64,
+    quiet: AtomicBool,
     reports: AtomicU64,
     /// Messages and bytes of links that were sent.
     link_messages: AtomicU64,
@@ -202,6 +203,11 @@ impl Node {
     /// Which look at the fleet is under way. To be read **before** the counters of a `NodeStatus` are, and put into it.
     pub fn look(&self) -> u64 {
         self.inner.look.load(Ordering::Acquire)
+    }
+
+    /// Are hosts that fail to be left alone for now? See `Control::quiet`.
+    pub fn is_quiet(&self) -> bool {
+        self.inner.quiet.load(Ordering::Relaxed)
     }
 
     /// Asks for an address, for a short time; see `Slice`. Answered at once while a slice lasts.

@@ -66,6 +66,8 @@ pub struct PartitionStatus {
     pub visited: u64,
     /// Nothing is due now or later, and nothing is being asked for.
     pub exhausted: bool,
+    /// Nothing is due but URLs of hosts that fail, and those were waited for. Some may be asked just now.
+    pub waits: bool,
     /// Nothing of it waits to be shipped, and no forward waits to be acknowledged.
     pub settled: bool,
     /// What it weighs: bytes and requests of the last minutes or of the last session, in any unit that all nodes share.

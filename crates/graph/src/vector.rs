@@ -99,7 +99,8 @@ impl PartVector {
         self.table.find(self.key(url)).map(PartitionId)
     }
 
-    fn key(&self, url: UrlKey<'_>) -> u64 {
+    /// What it goes by: a hash of the URL, or of its site's name.
+    pub fn key(&self, url: UrlKey<'_>) -> u64 {
         match self.unit() {
             Unit::Page => page_key(url.url),
             Unit::Site => site_key(url.host_name),

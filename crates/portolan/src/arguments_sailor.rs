@@ -7,6 +7,7 @@ use clap::Args;
 use clap::builder::RangedU64ValueParser;
 
 use crate::arguments::parse_duration;
+use crate::arguments_fleet::ServersArguments;
 use crate::arguments_fleet_commands::NamedArguments;
 
 /// Look into the URL-Registry: DocID, back-links, visited, URL, the most linked first.
@@ -14,12 +15,15 @@ use crate::arguments_fleet_commands::NamedArguments;
 #[command(after_help = "Examples:\n  \
     portolan registry crawl --top 20\n  \
     portolan registry crawl --dset .edu --top 20    # the DSet that .edu is in\n  \
-    portolan registry crawl --dset 1 --json         # the second [[dset]] block, one JSON object a line\n\n\
-    It works while the crawl runs. DocIDs are 64-bit numbers in hexadecimal digits; 'count' is how many pages link to the\n\
+    portolan registry crawl --dset 1 --json         # the second [[dset]] block, one JSON object a line\n  \
+    portolan registry web --dset .edu               # of a whole fleet, by its name\n  \
+    portolan registry s3://bucket/web --dset .edu   # by its store, without NATS\n\n\
+    It works while the crawl runs. What is no directory here is a fleet's name. DocIDs are 64-bit numbers in hexadecimal digits; 'count' is how many pages link to the\n\
     URL, and how often it was given as a seed.")]
 pub(crate) struct RegistryArguments {
-    /// The crawl's directory, or a node's
-    pub(crate) dir: PathBuf,
+    /// The crawl's directory, a node's, a fleet's store, or a fleet's name
+    #[arg(value_name = "DIR|NAME")]
+    pub(crate) place: PathBuf,
     /// Only this DSet: one of its extensions, or its number, from 0; without DSets, the number of a partition
     #[arg(long, value_name = "DSET")]
     pub(crate) dset: Option<String>,
@@ -28,6 +32,8 @@ pub(crate) struct RegistryArguments {
     pub(crate) top: usize,
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) servers: ServersArguments,
 }
 
 /// Follow a fleet and write down, each second, each client's connections, what it is told, and its pages

@@ -38,6 +38,14 @@ impl Failure {
         }
     }
 
+    /// The same, after what else is to be known.
+    pub(crate) fn about(self, what: &str) -> Self {
+        Self {
+            sentence: format!("{what}; {}", self.sentence),
+            ..self
+        }
+    }
+
     pub(crate) fn report(self) -> ExitCode {
         noteln!("portolan: {}", advice::with_options(&self.sentence));
         ExitCode::from(self.code)

@@ -66,10 +66,20 @@ impl World {
         run(self.portolan().args(command).arg(self.store()).args(more))
     }
 
+    fn registry_by_name(&self, more: &[&str]) -> Ran {
+        let nats = self.servers.servers().urls.join(",");
+        let mut registry = self.portolan();
+        run(registry
+            .args(["registry", "sea", "--nats", &nats])
+            .args(more))
+    }
+
     fn make(&self) {
         let config = self.site.path("sea.toml");
+        // Two DSets; what they do not list goes by hash.
+        let suffix = &self.site.web.spec().suffix;
         let settings = format!(
-            "[scope]\nscope = \"any\"\n[politeness]\ndelay_ms = 200\nip_delay_ms = 0\nbackoff_ms = 50\nbackoff_max_ms = 200\n\
+            "[[dset]]\nextensions = [\".h0.{suffix}\", \".h1.{suffix}\"]\n[[dset]]\nextensions = [\".h2.{suffix}\"]\n[scope]\nscope = \"any\"\n[politeness]\ndelay_ms = 200\nip_delay_ms = 0\nbackoff_ms = 50\nbackoff_max_ms = 200\n\
              [outages]\nwait_ms = 500\n[dns]\nresolve = [\"{}\"]\n[limits]\nthreads = 1\n[registry]\nmemory_mb = 64\n[fleet]\nship_ms = 200\n",
             self.site.resolve()
         );
@@ -157,13 +167,26 @@ fn a_crawl_is_looked_into_while_it_runs_and_when_the_servers_are_gone() {
     assert_eq!(witness.report().repeats, 0);
     assert!(truth.missed(&witness.per_url()).is_empty());
 
+    // What nodes did is told when they have left, too.
+    let traffic = world.fleet("traffic", &["--json"]).succeeded().json();
+    let of = |node: &str, what: &str| number(&traffic["nodes"][node], what);
+    assert!(of("a", "link_messages") > 0 && of("b", "link_messages") > 0);
+    let report = world.fleet("report", &["--json"]).succeeded().json();
+    let requests = of("a", "requests") + of("b", "requests");
+    assert_eq!(requests, number(&report, "requests"), "{traffic}");
     let by_name = world.fleet("urls", &["--format", "csv"]).succeeded().out;
+    let dset = format!(".h1.{}", world.site.web.spec().suffix);
+    let top = ["--json", "--top", "1000", "--dset", &dset];
+    let registry = world.registry_by_name(&top).succeeded();
+    look_into_the_registry(&world, &registry);
     world.servers.kill(0);
     // The same without NATS, from the store alone, and into an empty cache.
     std::fs::remove_dir_all(world.site.path("cache")).expect("removed");
     let by_store = world.of_store(&["urls"], &["--format", "csv"]).succeeded();
     assert_eq!(by_name, by_store.out);
     assert!(by_store.err.contains("is read through"), "{}", by_store.err);
+    let by_store = world.of_store(&["registry"], &top).succeeded();
+    assert_eq!(registry.out, by_store.out);
     let rows = world
         .of_store(&["urls"], &["--state", "visited", "--json"])
         .succeeded()
@@ -178,6 +201,44 @@ fn a_crawl_is_looked_into_while_it_runs_and_when_the_servers_are_gone() {
     let graph = world.of_store(&["graph"], &["--json"]).succeeded().json();
     assert_eq!(number(&graph, "pages"), visited.len() as u64);
     look_into_the_archive(&world, &visited);
+}
+
+/// What `portolan registry` tells of the first DSet: its two hosts and nothing else, the most linked first, and all of it.
+#[track_caller]
+fn look_into_the_registry(world: &World, registry: &Ran) {
+    let rows = registry.json_lines();
+    let host_of = |url: &str| url.split('/').nth(2).map(str::to_owned);
+    let hosts: BTreeSet<_> = rows
+        .iter()
+        .filter_map(|row| host_of(text(row, "url")))
+        .collect();
+    let suffix = &world.site.web.spec().suffix;
+    let listed = ["h0", "h1"].map(|host| format!("{host}.{suffix}"));
+    assert_eq!(hosts, BTreeSet::from(listed));
+    let counts: Vec<u64> = rows.iter().map(|row| number(row, "count")).collect();
+    assert!(counts.is_sorted_by(|a, b| a >= b), "{counts:?}");
+    let visited: BTreeSet<&str> = rows
+        .iter()
+        .filter(|row| row["visited"] == true)
+        .map(|row| text(row, "url"))
+        .collect();
+    let truth = world.site.truth(&TruthQuery::default());
+    for document in truth.documents() {
+        let url = document.to_string();
+        let is_listed = host_of(&url).is_some_and(|host| hosts.contains(&host));
+        assert!(!is_listed || visited.contains(url.as_str()), "{url}");
+    }
+    let nats = world.servers.servers().urls.join(",");
+    let unknown = run(world
+        .portolan()
+        .args(["registry", "no-such-sea", "--nats", &nats]));
+    assert_eq!(unknown.err.lines().count(), 1, "{}", unknown.err);
+    assert!(
+        unknown.err.contains("there is no directory 'no-such-sea'"),
+        "{}",
+        unknown.err
+    );
+    assert_ne!(unknown.code, Some(0));
 }
 
 #[track_caller]

@@ -416,3 +416,53 @@ fn clients_read_a_robots_txt_that_redirects_to_another_host() {
         ("two", "crawl-client"),
     ]);
 }
+
+/// How long a crawl goes on after every URL was asked for at least once. Some pages are refused for ever, with "ask again
+/// at once".
+fn goes_on_for(nodes: &[(&str, &str)]) -> Option<Duration> {
+    let mut spec = spec();
+    spec.faults.error_share = 0.2;
+    spec.faults.errors = vec![Fault::NotFound, Fault::TooMany];
+    let world = World::new(spec, "")?;
+    let nodes: Vec<_> = nodes
+        .iter()
+        .map(|(name, role)| world.start(name, role, &[]))
+        .collect();
+    let truth = world.site.truth(&TruthQuery::default());
+    let has_asked_all = || {
+        let asked = world.site.witness().per_url();
+        truth.missed(&asked).is_empty()
+    };
+    assert!(wait_until(PATIENCE, has_asked_all), "{:?}", world.status());
+    let begun = Instant::now();
+    for node in nodes {
+        node.ends_with_the_crawl();
+    }
+    let took = begun.elapsed();
+    let report = world.judge();
+    println!("{took:?}: {report}");
+    Some(took)
+}
+
+/// For URLs that are due once more beside those that are refused, 3 s of waiting for these, and some looks at all partitions, on
+/// a busy machine.
+const END_WITHIN: Duration = Duration::from_secs(45);
+
+#[test]
+fn what_clients_are_refused_for_ever_does_not_hold_the_end_up() {
+    let nodes = [
+        ("server", "seed-server"),
+        ("one", "crawl-client"),
+        ("two", "crawl-client"),
+    ];
+    if let Some(took) = goes_on_for(&nodes) {
+        assert!(took < END_WITHIN, "{took:?}");
+    }
+}
+
+#[test]
+fn what_peers_are_refused_for_ever_does_not_hold_the_end_up() {
+    if let Some(took) = goes_on_for(&[("one", "both"), ("two", "both")]) {
+        assert!(took < END_WITHIN, "{took:?}");
+    }
+}

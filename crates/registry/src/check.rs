@@ -133,13 +133,15 @@ const URLS: usize = 5;
 const VISITS: usize = 6;
 const LINKS: usize = 7;
 const SEEDS: usize = 8;
+const CLAIMS: usize = 9;
 
-struct Kinds([Checked; 9]);
+struct Kinds([Checked; 10]);
 
 impl Default for Kinds {
     fn default() -> Self {
         let names = [
             "manifest", "journal", "known", "due", "hosts", "urls", "visits", "links", "seeds",
+            "claims",
         ];
         Self(names.map(Checked::of))
     }
@@ -176,6 +178,7 @@ impl Kinds {
             (VISITS, known.visits_bytes, plain),
             (LINKS, known.graph_bytes, targets),
             (SEEDS, known.seeds_bytes, plain),
+            (CLAIMS, known.claims_bytes, plain),
         ] {
             let path = dir.join(self.0[kind].kind);
             let looked = scrub_pieces(&path, length, body_bytes);
@@ -245,7 +248,8 @@ fn read_journal(
                 | Entry::Judged { .. }
                 | Entry::Session { .. }
                 | Entry::Refresh { .. }
-                | Entry::Sent { .. } => {}
+                | Entry::Sent { .. }
+                | Entry::Claims { .. } => {}
                 Entry::Moved(Moved::Counts { stats: counted, .. }) => stats.add(&counted),
                 Entry::Moved(_) => {}
             }

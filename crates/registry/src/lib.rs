@@ -69,7 +69,7 @@
 //! p00/known-<n>.tbl    records of URLs by document      p00/urls     texts of URLs
 //! p00/due-<n>.tbl      queue entries by host and place  p00/visits   what came of each request
 //! p00/hosts-<n>.tbl    hosts                            p00/links    the link graph
-//! p00/seeds            URLs given as seeds
+//! p00/seeds            URLs given as seeds             p00/claims   in a fleet: sites of which it is the home
 //! ```
 //!
 //! # RAM
@@ -125,8 +125,9 @@ pub use error::{RegistryError, Result};
 pub use grant::{Grant, GrantId, Granted, Return, Terms};
 pub use hosts::{HostCounts, HostState};
 pub use log::{
-    Arrival, Ask, Behind, Chunk, Delivery, Entry, Exchanged, Exporter, Forward, Forwarded, Heard,
-    Inbox, Journal, Moved, MovedUrl, Origin, Outbound, Received, Renewed, Settler, Was,
+    Arrival, Ask, Behind, Chunk, Claim, Delivery, Entry, Exchanged, Exporter, Forward, Forwarded,
+    Heard, Homes, Inbox, Journal, Moved, MovedUrl, Origin, Outbound, Received, Renewed, Settler,
+    Sorted, Was,
 };
 pub use mirror::Mirror;
 pub use partition::{Backlog, Due, Partition, Rest, Turn};

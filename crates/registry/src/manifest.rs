@@ -35,6 +35,8 @@ pub(crate) struct Manifest {
     pub(crate) stats: Stats,
     /// `None` for a registry that is in no fleet.
     pub(crate) exchanged: Option<Exchanged>,
+    /// Of sites of which it is the home; only in a fleet.
+    pub(crate) claims_bytes: u64,
 }
 
 impl Manifest {
@@ -68,6 +70,9 @@ impl Manifest {
         self.stats.encode(&mut bytes);
         if let Some(exchanged) = &self.exchanged {
             exchanged.encode(&mut bytes);
+            if self.claims_bytes > 0 {
+                put_varint(&mut bytes, self.claims_bytes);
+            }
         }
         let crc = crc32fast::hash(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
@@ -112,6 +117,7 @@ impl Manifest {
             ("visits", self.visits_bytes),
             ("links", self.graph_bytes),
             ("seeds", self.seeds_bytes),
+            ("claims", self.claims_bytes),
         ];
         let growing = growing.into_iter().filter(|(_, bytes)| *bytes > 0);
         let growing = growing.map(|(name, bytes)| (name.to_owned(), Some(bytes)));
@@ -148,6 +154,9 @@ impl Manifest {
         manifest.stats = Stats::decode(reader)?;
         if !reader.is_empty() {
             manifest.exchanged = Some(Exchanged::decode(reader)?);
+        }
+        if !reader.is_empty() {
+            manifest.claims_bytes = reader.varint()?;
         }
         reader.is_empty().then_some(manifest)
     }

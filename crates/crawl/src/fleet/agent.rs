@@ -1,4 +1,4 @@
-//! The agent of a node: does what the fleet orders, and says how the node is.
+//! The agent of a node: does what the fleet orders.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,14 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portolan_fleet::{
-    Epoch, Fleet, Incarnation, LogReader, Node, NodeStatus, Order, PartitionCommit,
-    PartitionStatus, ShipError, StoredCheckpoint,
+    Epoch, Fleet, Incarnation, LogReader, Node, Order, PartitionCommit, ShipError, StoredCheckpoint,
 };
 use portolan_model::{CanonicalUrl, Canonicalizer, PartitionId};
 use portolan_registry::{Adopter, Chunk, Settler};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
 
 use super::adoption::{Wanted, adopt, blocking};
 use super::checkpoints::Checkpoints;
@@ -28,9 +26,6 @@ use crate::routes::{Command, Destination};
 use crate::shared::Shared;
 use crate::worker::Gauges;
 
-const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// Workers answer a look within this time, or what they would have shown counts as busy.
-const LOOK_PATIENCE: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 /// Pages that a node takes from the fleet's budget at a time, at most.
@@ -75,7 +70,7 @@ pub(super) enum Matter {
 }
 
 impl Matter {
-    fn words(self) -> &'static str {
+    pub(super) fn words(self) -> &'static str {
         match self {
             Self::ShipLog => "the ship log does not answer",
             Self::Links => "links do not leave",
@@ -200,121 +195,8 @@ impl Agent {
         self.gauges.iter().all(idle)
     }
 
-    /// Says once a second how the node is, for as long as it lives.
-    pub(super) async fn report(self: Arc<Self>) {
-        let mut before = (Instant::now(), 0, 0);
-        loop {
-            let fleet_look = self.node.look();
-            let look = self.membership.begin_look();
-            let patience = Instant::now() + LOOK_PATIENCE;
-            let mut looks = self.membership.looks();
-            while looks.iter().any(|shown| shown.look < look) && Instant::now() < patience {
-                tokio::time::sleep(LOOK_EVERY).await;
-                looks = self.membership.looks();
-            }
-            // After the looks: what was outstanding before them and is not now was folded, and the next look sees it.
-            let still = self.shared.outstanding.load(Ordering::SeqCst) == 0
-                && self.acknowledged.load(Ordering::Acquire) >= self.settler.committed();
-            let waited = self.membership.has_waited();
-            let status = |shown: &super::PartitionLook| PartitionStatus {
-                partition: shown.partition.0,
-                epoch: self.epoch_of(shown.partition).unwrap_or_default(),
-                sent: shown.exchanged.0,
-                heard: shown.exchanged.1,
-                known: shown.known,
-                due: shown.due,
-                visited: shown.visited,
-                exhausted: shown.look >= look && (shown.exhausted || (waited && shown.waits)),
-                settled: still,
-                bytes: shown.body_bytes as f64,
-                requests: shown.requests as f64,
-            };
-            let metrics = &self.shared.metrics;
-            // What clients brought, they have counted.
-            let brought = self.membership.desk().map(|desk| &desk.counts.pages);
-            let brought = brought.map_or(0, |pages| pages.load(Ordering::Relaxed));
-            let pages = metrics
-                .pages
-                .load(Ordering::Relaxed)
-                .saturating_sub(brought);
-            let bytes = metrics.wire_bytes.load(Ordering::Relaxed);
-            let seconds = before.0.elapsed().as_secs_f64().max(0.001);
-            let report = NodeStatus {
-                look: fleet_look,
-                partitions: looks.iter().map(status).collect(),
-                pages,
-                pages_per_s: pages.saturating_sub(before.1) as f64 / seconds,
-                bytes_per_s: (bytes - before.2) as f64 / seconds,
-                unshipped_bytes: self.unshipped_bytes.load(Ordering::Relaxed),
-                shipped_bytes: self.shipped_bytes.load(Ordering::Relaxed),
-                checkpoint_bytes: self.checkpoints.bytes(),
-                prepared: self.gathering.prepared(),
-                links_sent: self.links.0.load(Ordering::Relaxed),
-                links_heard: self.links.1.load(Ordering::Relaxed),
-                connections: self
-                    .gauges
-                    .iter()
-                    .map(|g| g.turns.load(Ordering::Relaxed))
-                    .sum(),
-                trouble: self.trouble_now(),
-                stopped: self.membership.is_stopped(),
-                ..self.role_status()
-            };
-            before = (Instant::now(), pages, bytes);
-            self.node.report(report).await;
-            self.take_pages().await;
-            tokio::time::sleep(REPORT_EVERY).await;
-        }
-    }
-
-    /// What goes between seed-servers and crawl-clients, and between partitions.
-    fn role_status(&self) -> NodeStatus {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let (link_messages, link_bytes) = self.node.links_sent();
-        let mut status = NodeStatus {
-            role: self.role.name().to_owned(),
-            link_messages,
-            link_bytes,
-            link_url_bytes: read(&self.link_url_bytes),
-            ..NodeStatus::default()
-        };
-        if let Some(desk) = self.membership.desk() {
-            let counts = &desk.counts;
-            status.grants = read(&counts.grants);
-            status.returns = read(&counts.returns);
-            status.expired = read(&counts.expired);
-            status.grant_bytes = read(&counts.grant_bytes);
-            status.return_bytes = read(&counts.return_bytes);
-        }
-        if let Some(side) = &self.client {
-            status.target = side.target();
-            status.hurries = read(&side.hurries);
-            status.slows = read(&side.slows);
-            status.pace = side.pace().to_owned();
-            status.grants = read(&side.grants);
-            status.returns = read(&side.returns);
-            status.expired = read(&side.late);
-            status.grant_bytes = read(&side.grant_bytes);
-            status.return_bytes = read(&side.return_bytes);
-        }
-        status
-    }
-
-    fn trouble_now(&self) -> String {
-        let mut words = vec![self.membership.why_still().to_owned()];
-        words.extend(self.fleet.blobs().trouble());
-        let matters = locked(&self.trouble);
-        words.extend(
-            matters
-                .iter()
-                .map(|(matter, why)| format!("{}: {why}", matter.words())),
-        );
-        words.retain(|words| !words.is_empty());
-        words.join("; ")
-    }
-
     /// The fleet's budget of pages is shared out in small parts.
-    async fn take_pages(&self) {
+    pub(super) async fn take_pages(&self) {
         // What who fetches nothing took would never be fetched.
         if self.role.fetches()
             && self.fleet.definition().max_pages.is_some()

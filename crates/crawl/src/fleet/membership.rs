@@ -55,6 +55,8 @@ pub(crate) struct PartitionLook {
     pub(crate) exhausted: bool,
     /// Nothing is due here but URLs of hosts that fail.
     pub(crate) waits: bool,
+    /// And none of them is asked just now.
+    pub(crate) rests: bool,
 }
 
 /// How far the crawl on this node is on its way to its end.
@@ -83,6 +85,8 @@ pub(crate) struct Membership {
     crowded: AtomicBool,
     /// Only hosts that fail are left here, and were waited for.
     waiting: AtomicBool,
+    /// Only such hosts seem to be left in the whole fleet: they are left alone until that is seen, or not true any more.
+    quiet: AtomicBool,
     look: AtomicU64,
     looks: Mutex<BTreeMap<PartitionId, PartitionLook>>,
     archivist: mpsc::Sender<ToArchivist>,
@@ -134,6 +138,7 @@ impl Membership {
             stopped: AtomicBool::new(false),
             crowded: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
+            quiet: AtomicBool::new(false),
             look: AtomicU64::new(0),
             looks: Mutex::default(),
             archivist,
@@ -267,6 +272,7 @@ impl Membership {
             body_bytes: 0,
             exhausted: false,
             waits: false,
+            rests: false,
         };
         locked(&self.looks).insert(partition, unseen);
     }
@@ -281,6 +287,15 @@ impl Membership {
 
     pub(super) fn has_waited(&self) -> bool {
         self.waiting.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_quiet(&self, quiet: bool) {
+        self.quiet.store(quiet, Ordering::Relaxed);
+    }
+
+    /// Are hosts that fail to be left alone?
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet.load(Ordering::Relaxed)
     }
 
     /// A seed has redirected here: the scope of all nodes begins here, too.

@@ -12,6 +12,7 @@ use std::time::SystemTime;
 
 use futures_util::{StreamExt, TryStreamExt};
 use portolan_fleet::{Checkpoint, Commit, ShipRecord, Stored, WarcChunk};
+use portolan_graph::DSets;
 use portolan_model::{CanonicalUrl, Canonicalizer, Clock, Identities, PartitionId, SystemClock};
 use portolan_registry::{Adoption, Chunk};
 
@@ -81,6 +82,11 @@ impl Mirror {
     /// The crawl's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The extensions of the fleet's DSets, the first of partition 0; empty if it is divided in another way.
+    pub fn dsets(&self) -> Vec<Vec<String>> {
+        DSets::lines(&self.settings.dsets_text())
     }
 
     pub fn stored(&self) -> &Stored {

@@ -3,7 +3,7 @@
 //! (`shipper`, `warcs`), keeps checkpoints in the store (`checkpoints`, `upload`), sends what links follow from it (`sending`), hears
 //! links from other nodes (`hearing`), takes partitions in (`adoption`, `gather`) and lets them go (`agent`), and
 //! lets other nodes ask its hosts as guests (`guests`), and
-//! reports. What was not shipped has never happened: nothing of it leaves the node, and another node
+//! reports (`reporting`). What was not shipped has never happened: nothing of it leaves the node, and another node
 //! would do it again.
 //!
 //! `mirror` and `catalogue`: the crawl as others see it, from what was shipped.
@@ -34,6 +34,7 @@ mod mirror;
 mod new_settings;
 mod node;
 mod pace;
+mod reporting;
 mod role;
 mod roots;
 mod sending;

@@ -354,6 +354,7 @@ async fn life(
         // The lease goes on, and the partitions stay.
         return Ok(None);
     }
+    agent.report_last().await;
     node.leave().await;
     if let Err(error) = catalogue::close(fleet, &plan.node, &plan.dir).await {
         // Who wants the index can merge it as well.
@@ -484,10 +485,15 @@ pub fn fit_for_fleet(settings: &Settings) -> Result<(), CrawlError> {
     }
     match partition.method {
         PartitionMethod::Hash => Ok(()),
-        PartitionMethod::Vector if partition.unlisted == UnlistedSites::SiteHash => Ok(()),
-        PartitionMethod::Vector => refused(
-            "partition.unlisted: in a fleet, sites that the part vector does not list go by 'site-hash'; 'discoverer' is for one machine",
-        ),
+        PartitionMethod::Vector
+            if partition.unlisted == UnlistedSites::Discoverer
+                && partition.mode == ExchangeMode::Firewall =>
+        {
+            refused(
+                "partition.unlisted: in a fleet, 'discoverer' has links go by the homes of sites, and partition.mode 'firewall' lets none go; compare it on one machine",
+            )
+        }
+        PartitionMethod::Vector => Ok(()),
         PartitionMethod::Dset => refused(
             "partition.method: in a fleet, DSets are [[dset]] blocks of the settings, and no file; write them there, and leave partition.method out",
         ),

@@ -15,7 +15,13 @@ impl Visitor {
     pub(super) async fn ask_elsewhere(&mut self, url: &CanonicalUrl) -> Result<Asked, NetError> {
         let shared = &self.shared;
         let key = UrlKey::of(url, &shared.ids);
-        let owner = shared.division.owner_of(key, Some(self.partition));
+        let Some(owner) = shared.division.known_owner_of(key, self.partition) else {
+            // The home of its site knows who has it, and is elsewhere.
+            return Err(NetError::Connect {
+                address: url.host().to_owned(),
+                detail: "another node of the fleet looks after it".to_owned(),
+            });
+        };
         let membership = shared.membership.as_ref();
         let is_here = || membership.is_none_or(|membership| membership.holds(owner));
         if let Some(membership) = membership

@@ -166,11 +166,20 @@ impl Checked {
             self.plan.settings.outages.never_give_up();
         }
         let begun_before = registry.partitions.iter().any(|p| p.applied() > 0);
-        let partitions = match registry.in_fleet {
-            Some(_) => self.chosen.partitions(),
-            None => registry.partitions.len() as u16,
+        let division = match registry.in_fleet {
+            Some(_) => {
+                let partitions = self.chosen.partitions();
+                self.chosen.open_in_fleet(&dir, partitions, ids)?
+            }
+            None => {
+                let partitions = registry.partitions.len() as u16;
+                self.chosen.open(&dir, partitions, begun_before)?
+            }
         };
-        let division = self.chosen.open(&dir, partitions, begun_before)?;
+        let mut journal = registry.journal;
+        if let Some(homes) = division.homes() {
+            journal.set_homes(homes, &registry.partitions)?;
+        }
         let settings = &self.plan.settings;
         let politeness = Politeness::new(
             settings.politeness.clone(),
@@ -182,7 +191,7 @@ impl Checked {
             dir,
             ids,
             named,
-            journal: registry.journal,
+            journal,
             partitions: registry.partitions,
             in_fleet: registry.in_fleet,
             run_ms: registry.opened_ms,

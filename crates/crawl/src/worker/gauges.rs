@@ -52,6 +52,9 @@ impl Worker {
             let (partition, backlog) = (&held.partition, held.partition.backlog());
             let given_up = partition.is_resting() && backlog.hosts_queued == 0;
             let only_failing = backlog.hosts_queued == backlog.hosts_failing;
+            let asks_failing = held.turns > 0 && self.turns.get() == self.failing_turns.get();
+            let rests = held.turns == 0 && only_failing && partition.is_resting();
+            let some_fail = asks_failing || (held.turns == 0 && backlog.hosts_failing > 0);
             membership.show(PartitionLook {
                 look,
                 partition: partition.id(),
@@ -62,7 +65,8 @@ impl Worker {
                 requests: partition.stats().requests,
                 body_bytes: partition.stats().body_bytes,
                 exhausted: held.turns == 0 && (partition.is_exhausted() || given_up),
-                waits: held.turns == 0 && only_failing && partition.is_resting(),
+                waits: only_failing && some_fail && backlog.pending == 0,
+                rests,
             });
         }
     }

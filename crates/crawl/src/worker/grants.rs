@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use portolan_model::url::Scheme;
-use portolan_model::{DocId, PartitionId, Pulse, Visit};
+use portolan_model::{DocId, Outcome, PartitionId, Pulse, Visit};
 use portolan_registry::{Entry, Grant, RegistryError, Return, Terms, Turn};
 use tokio::sync::oneshot;
 
@@ -154,6 +154,9 @@ impl Worker {
             if let Entry::Visit { visit, .. } = &entry {
                 let pages = u64::from(visit.is_document());
                 desk.counts.pages.fetch_add(pages, Ordering::Relaxed);
+                if !matches!(visit.outcome, Outcome::Retry(_)) {
+                    shared.metrics.add(&shared.metrics.settled, 1);
+                }
             }
             let finished = Finished {
                 partition: back.id.partition,

@@ -60,7 +60,7 @@ impl Worker {
             if self.with(id, |partition| partition.is_looking_up()) {
                 rest_ms = rest_ms.min(LOOKING_UP_MS);
             }
-            if !open {
+            if !open || self.leaves_alone(id) {
                 continue;
             }
             while self.has_room_for(id) && begun.elapsed() < BEGIN_TURNS_MAX {
@@ -235,7 +235,7 @@ impl Worker {
         if self.client.hold_until_ms() > now_ms {
             return Err(self.client.hold_until_ms());
         }
-        if !self.shared.may_ask() {
+        if !self.shared.may_ask() || self.leaves_alone(id) {
             return Err(now_ms + IDLE_MAX_MS);
         }
         if self.shared.network.down_since_ms().is_none() {
@@ -245,6 +245,15 @@ impl Worker {
             Some(due_ms) if due_ms <= now_ms => self.shared.network.may_begin(now_ms),
             Some(due_ms) => Err(due_ms),
             None => Err(now_ms + IDLE_MAX_MS),
+        }
+    }
+
+    /// In a fleet that may have come to its end: only hosts that fail wait here, and they are not to be asked meanwhile.
+    fn leaves_alone(&self, id: PartitionId) -> bool {
+        let membership = self.shared.membership.as_ref();
+        membership.is_some_and(|membership| membership.is_quiet()) && {
+            let backlog = self.with(id, |partition| partition.backlog());
+            backlog.hosts_queued == backlog.hosts_failing
         }
     }
 

@@ -106,6 +106,30 @@ impl Fleet {
         })
     }
 
+    /// What each node said of itself last, also those that have left or are lost.
+    pub async fn reports(&self) -> Result<BTreeMap<String, Reported>, FleetError> {
+        let unavailable =
+            |error: &dyn std::fmt::Display| FleetError::Unavailable(error.to_string());
+        let bucket = Kv::stream_name(&self.bus().names.bucket());
+        let stream = self.bus().js.get_stream_no_info(bucket).await;
+        let stream = stream.map_err(|error| unavailable(&error))?;
+        let of_all = self.main().subject(&names::status_key("*"));
+        let subjects = stream.info_with_subjects(of_all).await;
+        let subjects: Vec<_> = subjects
+            .map_err(|error| unavailable(&error))?
+            .try_collect()
+            .await
+            .map_err(|error| unavailable(&error))?;
+        let mut reports = BTreeMap::new();
+        for (subject, _) in subjects {
+            let node = names::last_token(&subject).to_owned();
+            let json = self.main().get(&names::status_key(&node)).await?.value;
+            let reported = json.and_then(|json| serde_json::from_slice(&json).ok());
+            reports.extend(reported.map(|reported| (node, reported)));
+        }
+        Ok(reports)
+    }
+
     /// The leases that are held now, by the names of their nodes.
     pub(crate) async fn lease_records(&self) -> Result<BTreeMap<String, LeaseRecord>, FleetError> {
         let unavailable =

@@ -74,6 +74,7 @@ impl Fleet {
             last_commit,
             revision: AtomicU64::new(revision),
             look: AtomicU64::new(0),
+            quiet: AtomicBool::new(false),
             reports: AtomicU64::new(0),
             link_messages: AtomicU64::new(0),
             link_bytes: AtomicU64::new(0),

@@ -76,6 +76,7 @@ impl Inner {
             tracing::error!("the control key cannot be read");
             return Vec::new();
         };
+        self.quiet.store(control.quiet, Ordering::Relaxed);
         self.look.store(control.look, Ordering::Release);
         let before = std::mem::replace(&mut seen.wish, control.wish);
         let order = match (before, control.wish) {

@@ -7,7 +7,7 @@ mod answering;
 use self::answering::Answering;
 use super::assignment::{Assignment, Holder, LogEvent, Moving};
 use super::balance::{Loads, Weight, weights};
-use super::ending::{Ending, Verdict};
+use super::ending::{Ending, Verdict, only_failing_left};
 use super::speeds::{Seen, Speeds};
 use super::words::{Action, Control, Event, LeaseRecord, Patience};
 use crate::status::{Reported, Wish};
@@ -376,7 +376,7 @@ impl Coordinator {
             });
             seen.share += (bytes + requests) / 2.0;
         }
-        self.speeds.look(now_ms, &seen);
+        self.speeds.look(now_ms, self.patience.window_ms, &seen);
     }
 
     /// What the holders of partitions say of their bytes and requests; `None` of another group's.
@@ -403,16 +403,19 @@ impl Coordinator {
         if control.wish != Wish::Run || !self.log_is_quiet() {
             return;
         }
-        let mut control = control.clone();
+        let mut wanted = control.clone();
+        wanted.quiet = only_failing_left(assignment, &self.nodes);
         match self.ending.look(control.look, assignment, &self.nodes) {
-            Verdict::Wait => return,
-            Verdict::LookAgain => control.look += 1,
-            Verdict::Ended => control.wish = Wish::Complete,
+            Verdict::Wait => {}
+            Verdict::LookAgain => wanted.look += 1,
+            Verdict::Ended => wanted.wish = Wish::Complete,
         }
-        actions.push(Action::Command {
-            revision: *revision,
-            control,
-        });
+        if wanted != *control {
+            actions.push(Action::Command {
+                revision: *revision,
+                control: wanted,
+            });
+        }
     }
 
     /// Nothing in the log changes who holds what.

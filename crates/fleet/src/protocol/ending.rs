@@ -1,7 +1,7 @@
 //! When a crawl has ended: two looks in a row at all partitions see equal sums of what was sent and heard, everything
 //! exhausted and everything settled. A look is one whose answers were all read after it was called for.
 
-use super::assignment::Assignment;
+use super::assignment::{Assignment, Share};
 use crate::status::Reported;
 use std::collections::BTreeMap;
 
@@ -107,9 +107,31 @@ pub(super) fn sums(
     Some(Some((sent, heard)))
 }
 
+/// Is nothing left anywhere but hosts that fail, and some of those? They may be asked so often that no look ever sees all
+/// partitions at rest.
+pub fn only_failing_left(assignment: &Assignment, nodes: &BTreeMap<String, Reported>) -> bool {
+    let mut waits = false;
+    let at_its_end = |(number, share): (u16, &Share)| {
+        if share.elsewhere {
+            return true;
+        }
+        let (Some(holder), None) = (&share.holder, &share.moving) else {
+            return false;
+        };
+        let reported = nodes.get(&holder.node);
+        let reported = reported.filter(|reported| reported.incarnation == holder.incarnation);
+        let partitions = reported.map_or(&[][..], |reported| &reported.status.partitions);
+        let mut partitions = partitions.iter();
+        let of = partitions.find(|of| of.partition == number && of.epoch == share.epoch);
+        waits |= of.is_some_and(|of| of.waits);
+        of.is_some_and(|of| of.exhausted || of.waits)
+    };
+    (0_u16..).zip(&assignment.shares).all(at_its_end) && waits
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::assignment::{Holder, Share};
+    use super::super::assignment::Holder;
     use super::*;
     use crate::status::{NodeStatus, PartitionStatus};
 
@@ -172,6 +194,27 @@ mod tests {
             ending.look(3, &assignment, &nodes(3, 8, 11)),
             Verdict::Ended
         );
+    }
+
+    #[test]
+    fn hosts_that_fail_are_left_alone_once_nothing_else_is_left() {
+        let assignment = assignment();
+        let mut nodes = nodes(1, 7, 10);
+        assert!(!only_failing_left(&assignment, &nodes), "none fails");
+        let mut set = |name: &str, exhausted, waits| {
+            let of = nodes.get_mut(name).map(|node| &mut node.status.partitions);
+            let of = of.and_then(|partitions| partitions.first_mut());
+            let of = of.expect("its partition");
+            (of.exhausted, of.waits) = (exhausted, waits);
+            only_failing_left(&assignment, &nodes)
+        };
+        assert!(set("a", false, true));
+        assert!(!set("b", false, false), "the other has something to do");
+        assert!(set("b", false, true));
+        assert!(set("b", true, false));
+        assert!(set("a", true, true), "as long as it is left alone");
+        nodes.remove("b");
+        assert!(!only_failing_left(&assignment, &nodes), "who knows");
     }
 
     #[test]

@@ -5,8 +5,6 @@
 
 use std::collections::BTreeMap;
 
-/// Rates are taken over this time.
-const WINDOW_MS: u64 = 10_000;
 /// A window with fewer pages over all nodes says nothing.
 const LEAST_PAGES: u64 = 200;
 /// Within this part of the others' pace a node is as fast as they are.
@@ -41,10 +39,10 @@ impl Speeds {
         self.known.get(node).copied().unwrap_or(1.0)
     }
 
-    /// To be called often; it looks once in a window.
-    pub(super) fn look(&mut self, now_ms: u64, seen: &BTreeMap<String, Seen>) {
+    /// To be called often; it looks once in a window of `window_ms`, over which rates are taken.
+    pub(super) fn look(&mut self, now_ms: u64, window_ms: u64, seen: &BTreeMap<String, Seen>) {
         let since_ms = *self.since_ms.get_or_insert(now_ms);
-        if now_ms < since_ms + WINDOW_MS && !self.before.is_empty() {
+        if now_ms < since_ms + window_ms && !self.before.is_empty() {
             return;
         }
         let before = std::mem::replace(
@@ -74,8 +72,10 @@ impl Speeds {
             }
         }
         let fastest = seen.keys().map(|node| self.of(node)).fold(0.0, f64::max);
-        for speed in self.known.values_mut() {
-            *speed = (*speed / fastest.max(SLOWEST)).clamp(SLOWEST, 1.0);
+        // Also of those that nothing was known of: where one is faster than 1, they are slower.
+        for node in seen.keys() {
+            let speed = (self.of(node) / fastest.max(SLOWEST)).clamp(SLOWEST, 1.0);
+            self.known.insert(node.clone(), speed);
         }
     }
 }
@@ -83,6 +83,8 @@ impl Speeds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const WINDOW_MS: u64 = 10_000;
 
     /// Two nodes fetch as fast as they can; the shares follow what is known of them. Returns the share of the second.
     fn settle(second: f64, windows: u64) -> Vec<f64> {
@@ -100,7 +102,7 @@ mod tests {
                 is_busy: true,
             };
             let both = BTreeMap::from([("a".to_owned(), seen(0)), ("b".to_owned(), seen(1))]);
-            speeds.look(window * WINDOW_MS, &both);
+            speeds.look(window * WINDOW_MS, WINDOW_MS, &both);
         }
         shares
     }
@@ -119,6 +121,26 @@ mod tests {
             last.iter().copied().fold(0.0, f64::max),
         );
         assert!(most - least < 0.05, "it goes up and down: {shares:?}");
+    }
+
+    #[test]
+    fn who_is_slower_than_one_that_is_fast_counts_for_less() {
+        let mut speeds = Speeds::default();
+        for window in 0..2 {
+            // The slow one is within what counts as the same pace, the fast one is not.
+            let seen = |pages: u64, share| Seen {
+                pages: pages * window,
+                share,
+                is_busy: true,
+            };
+            let both = BTreeMap::from([
+                ("a".to_owned(), seen(590, 0.46)),
+                ("b".to_owned(), seen(410, 0.54)),
+            ]);
+            speeds.look(window * WINDOW_MS, WINDOW_MS, &both);
+        }
+        assert_eq!(speeds.of("a"), 1.0);
+        assert!(speeds.of("b") < 0.85, "{speeds:?}");
     }
 
     #[test]
@@ -141,7 +163,7 @@ mod tests {
                 is_busy: true,
             };
             let both = BTreeMap::from([("a".to_owned(), seen(0)), ("b".to_owned(), seen(1))]);
-            speeds.look(window * WINDOW_MS, &both);
+            speeds.look(window * WINDOW_MS, WINDOW_MS, &both);
         }
         assert!(speeds.of("b") > 0.7, "{speeds:?}");
     }
@@ -160,7 +182,7 @@ mod tests {
                 ("b".to_owned(), seen(5, true)),
                 ("c".to_owned(), seen(0, false)),
             ]);
-            speeds.look(window * WINDOW_MS, &both);
+            speeds.look(window * WINDOW_MS, WINDOW_MS, &both);
         }
         assert_eq!(
             (speeds.of("a"), speeds.of("b"), speeds.of("c")),

@@ -34,6 +34,9 @@ pub struct Control {
     pub look: u64,
     /// Nodes whose partitions are to go to others.
     pub draining: BTreeSet<String>,
+    /// Nothing seems to be left but hosts that fail: they are left alone, so that a look can see that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub quiet: bool,
     /// A group's: `Above::ordinal` of the wish of the hub that was obeyed last, and one more than the look of the hub that
     /// the nodes look for.
     #[serde(skip_serializing_if = "is_zero")]
@@ -120,6 +123,8 @@ pub struct Patience {
     pub gather_ms: u64,
     /// How long a partition stays where it is before it moves to even out loads.
     pub rest_ms: u64,
+    /// How fast nodes are is looked at over this time.
+    pub window_ms: u64,
 }
 
 impl Patience {
@@ -129,6 +134,7 @@ impl Patience {
             margin_ms: lease_ms / 10 + 500,
             gather_ms: 2_000,
             rest_ms: 60_000,
+            window_ms: lease_ms.min(10_000),
         }
     }
 }

@@ -77,6 +77,11 @@ impl FleetCrawl {
         Ok(mirror.dir().to_owned())
     }
 
+    /// See `portolan_crawl::dsets`.
+    pub(crate) fn dsets(&self) -> Vec<Vec<String>> {
+        self.mirror.borrow().dsets()
+    }
+
     pub(crate) fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
     }

@@ -1,5 +1,5 @@
 //! `portolan fleet traffic`: what the nodes of a fleet sent each other and how the work was shared out, beside what a graph of an
-//! earlier session predicts.
+//! earlier session predicts. While the crawl runs, and when it has ended.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use portolan_crawl::Settings;
 use portolan_crawl::fleet::VECTOR_KEY;
 use portolan_crawl::report::{bytes, thousands};
 use portolan_crawl::settings::PartitionMethod;
-use portolan_fleet::{Fleet, FleetStatus};
+use portolan_fleet::{Fleet, PartitionStatus, Reported};
 use portolan_graph::{
     CrawlPages, Measure, PartVector, Unlisted, VectorPartitioner, WebGraph, read_crawl,
 };
@@ -35,12 +35,13 @@ struct Row {
 
 pub(super) async fn run(arguments: &TrafficArguments) -> Result<(), Failure> {
     let fleet = open(&arguments.fleet).await?;
-    let status = fleet.status().await?;
-    let rows = rows(&status);
+    let reports = fleet.reports().await?;
+    let holders = holders(&reports);
+    let rows = rows(&reports, &holders);
     let predicted = match &arguments.predict {
         Some(dir) => {
             let graph = read_crawl(&inspect::open(dir)?, CrawlPages::Known)?;
-            Some(predict(&fleet, &status, &graph).await?)
+            Some(predict(&fleet, &holders, &graph).await?)
         }
         None => None,
     };
@@ -90,19 +91,34 @@ impl Row {
     }
 }
 
-/// By node; a crawl-client holds nothing, and has no row.
-fn rows(status: &FleetStatus) -> BTreeMap<String, Row> {
+/// What each partition came to, as its last owner tells of it; others may have told of it before.
+fn holders(reports: &BTreeMap<String, Reported>) -> BTreeMap<u16, (&str, PartitionStatus)> {
+    let mut holders: BTreeMap<u16, (&str, PartitionStatus)> = BTreeMap::new();
+    for (name, reported) in reports {
+        for &told in &reported.status.partitions {
+            let known = holders.entry(told.partition).or_insert((name, told));
+            if known.1.epoch < told.epoch {
+                *known = (name, told);
+            }
+        }
+    }
+    holders
+}
+
+/// By node, also those that have left; a crawl-client holds nothing, and has no row.
+fn rows(
+    reports: &BTreeMap<String, Reported>,
+    holders: &BTreeMap<u16, (&str, PartitionStatus)>,
+) -> BTreeMap<String, Row> {
     let mut rows = BTreeMap::new();
-    for (name, node) in &status.nodes {
-        let Some(reported) = &node.reported else {
-            continue;
-        };
+    for (name, reported) in reports {
         let said = &reported.status;
         if said.role == "crawl-client" {
             continue;
         }
-        let sum = |of: fn(&portolan_fleet::PartitionStatus) -> f64| {
-            said.partitions.iter().map(of).sum::<f64>() as u64
+        let sum = |of: fn(&PartitionStatus) -> f64| {
+            let held = holders.values().filter(|(holder, _)| holder == name);
+            held.map(|(_, told)| of(told)).sum::<f64>() as u64
         };
         let row = Row {
             bytes: sum(|of| of.bytes),
@@ -166,18 +182,18 @@ fn imbalance(rows: &BTreeMap<String, Row>, of: fn(&Row) -> u64) -> f64 {
     }
 }
 
-/// What a graph says of the division of this fleet's partitions among its nodes as it is now.
+/// What a graph says of the division of this fleet's partitions among its nodes as it is now, or was at the end.
 async fn predict(
     fleet: &Fleet,
-    status: &FleetStatus,
+    holders: &BTreeMap<u16, (&str, PartitionStatus)>,
     graph: &WebGraph,
 ) -> Result<Measure, Failure> {
     let partitioner = partitioner(fleet).await?;
     let ids = Identities::of_secret(fleet.definition().secret());
     let mut numbers: BTreeMap<&str, u16> = BTreeMap::new();
     let mut node_of = Vec::new();
-    for share in &status.assignment.shares {
-        let name = share.holder.as_ref().map_or("", |holder| &holder.node);
+    for partition in 0..fleet.definition().partitions {
+        let name = holders.get(&partition).map_or("", |(name, _)| name);
         let next = numbers.len() as u16;
         node_of.push(*numbers.entry(name).or_insert(next));
     }

@@ -80,7 +80,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Urls(arguments) => urls::run(&arguments),
         Command::Why(arguments) => why::run(&arguments),
         Command::Links(arguments) => links::run(&arguments),
-        Command::Registry(arguments) => registry::run(&arguments),
+        Command::Registry(arguments) => registry::run(arguments),
         Command::Warc(command) => warc::run(command),
         Command::Check(arguments) => check::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),

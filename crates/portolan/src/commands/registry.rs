@@ -9,7 +9,10 @@ use std::process::ExitCode;
 use portolan_registry::{Snapshot, UrlFilter, UrlRecord, UrlState};
 use serde_json::json;
 
+use super::fleet_crawl::FleetCrawl;
 use super::inspect;
+use crate::arguments_fleet::ServersArguments;
+use crate::arguments_fleet_commands::NamedArguments;
 use crate::arguments_sailor::RegistryArguments;
 use crate::failure::Failure;
 use crate::output::sayln;
@@ -17,10 +20,8 @@ use crate::output::sayln;
 /// Ordered so that the most linked is last; of equals the one with the earlier URL.
 type Row = (u32, Reverse<String>, u64, bool, u16);
 
-pub(crate) fn run(arguments: &RegistryArguments) -> Result<ExitCode, Failure> {
-    let dir = crawl_dir(&arguments.dir);
-    let sets = portolan_crawl::dsets(&dir)?;
-    let snapshot = inspect::open(&dir)?;
+pub(crate) fn run(arguments: RegistryArguments) -> Result<ExitCode, Failure> {
+    let (sets, snapshot) = open(arguments.place, arguments.servers)?;
     let wanted = match &arguments.dset {
         Some(name) => Some(partition_of(name, &sets, &snapshot)?),
         None => None,
@@ -49,6 +50,37 @@ pub(crate) fn run(arguments: &RegistryArguments) -> Result<ExitCode, Failure> {
         sayln!("\nDSet {{{}}}", set.join(", "));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The DSets, and what is known: of a crawl's directory, of a store, or of a fleet by its name.
+fn open(
+    place: PathBuf,
+    servers: ServersArguments,
+) -> Result<(Vec<Vec<String>>, Snapshot), Failure> {
+    let of_fleet = |crawl: &FleetCrawl| {
+        let snapshot = portolan_crawl::snapshot(&crawl.updated()?)?;
+        Ok((crawl.dsets(), snapshot))
+    };
+    if let Some(crawl) = FleetCrawl::at(&place)? {
+        return of_fleet(&crawl);
+    }
+    if let Some(name) = fleet_name(&place) {
+        let (crawl, _) = FleetCrawl::of(&NamedArguments { name, servers }).map_err(|failure| {
+            failure.about(&format!("there is no directory '{}'", place.display()))
+        })?;
+        return of_fleet(&crawl);
+    }
+    let dir = crawl_dir(&place);
+    Ok((
+        portolan_crawl::dsets(&dir)?,
+        portolan_crawl::snapshot(&dir)?,
+    ))
+}
+
+/// What is no directory may be a fleet.
+fn fleet_name(place: &Path) -> Option<String> {
+    let name = place.to_str().filter(|name| !name.contains('/'))?;
+    (!place.exists()).then(|| name.to_owned())
 }
 
 /// A node's directory holds its crawl's.

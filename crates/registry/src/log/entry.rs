@@ -1,5 +1,6 @@
 //! What a partition's log is made of, and its bytes.
 
+use crate::log::homes::Claim;
 use crate::log::moved::Moved;
 use crate::log::stream::Origin;
 use crate::log::visit_codec::{put_position, put_visit, read_position, read_visit};
@@ -73,6 +74,8 @@ pub enum Entry {
     },
     /// What was known before the crawl was divided otherwise. Such entries are the first of a log.
     Moved(Moved),
+    /// In a fleet: sites of which this partition is the home, and who fetches them from now on. See `Homes`.
+    Claims { claims: Vec<Claim> },
 }
 
 /// Links of one partition for another one.
@@ -135,6 +138,7 @@ const REFRESH: u8 = 7;
 pub(super) const SENT: u8 = 8;
 const MOVED: u8 = 9;
 const HEARD: u8 = 10;
+const CLAIMS: u8 = 11;
 
 /// What an entry without links has.
 static NO_LINKS: std::sync::LazyLock<LinkBatch> = std::sync::LazyLock::new(LinkBatch::default);
@@ -179,7 +183,19 @@ impl Entry {
             | Entry::Refresh { .. }
             | Entry::Sent { .. }
             | Entry::Heard { .. }
-            | Entry::Moved(_) => &NO_LINKS,
+            | Entry::Moved(_)
+            | Entry::Claims { .. } => &NO_LINKS,
+        }
+    }
+
+    /// The same, where a fleet's homes say whose they are.
+    pub(super) fn sorted_links(&mut self) -> &mut [LinkBatch] {
+        match self {
+            Entry::Links { links, .. } | Entry::Visit { links, .. } | Entry::Host { links, .. } => {
+                std::slice::from_mut(links)
+            }
+            Entry::Heard { pages, .. } => pages,
+            _ => &mut [],
         }
     }
 
@@ -204,7 +220,8 @@ impl Entry {
             | Entry::Refresh { .. }
             | Entry::Sent { .. }
             | Entry::Heard { .. }
-            | Entry::Moved(_) => Vec::new(),
+            | Entry::Moved(_)
+            | Entry::Claims { .. } => Vec::new(),
         }
     }
 
@@ -247,6 +264,7 @@ impl Entry {
             }
             Entry::Heard { pages, .. } => 32 + pages_hint(pages),
             Entry::Moved(moved) => moved.size_hint(),
+            Entry::Claims { claims } => 8 + 10 * claims.len(),
         };
         bytes as u64
     }
@@ -262,7 +280,8 @@ impl Entry {
             | Entry::Refresh { .. }
             | Entry::Sent { .. }
             | Entry::Heard { .. }
-            | Entry::Moved(_) => &[],
+            | Entry::Moved(_)
+            | Entry::Claims { .. } => &[],
         };
         let forwards = forwards.iter().map(|(_, links)| links.ram_bytes());
         let pages = self.pages().iter();
@@ -370,6 +389,10 @@ impl Entry {
                 out.push(MOVED);
                 moved.encode(out);
             }
+            Entry::Claims { claims } => {
+                out.push(CLAIMS);
+                put_claims(out, claims);
+            }
         }
     }
 
@@ -449,6 +472,9 @@ impl Entry {
                 pages: read_pages(reader)?,
             },
             MOVED => Entry::Moved(Moved::decode(reader)?),
+            CLAIMS => Entry::Claims {
+                claims: read_claims(reader)?,
+            },
             _ => return None,
         };
         reader.is_empty().then_some(entry)
@@ -465,6 +491,20 @@ pub(crate) fn put_docs(out: &mut Vec<u8>, docs: &[DocId]) {
 pub(crate) fn read_docs(reader: &mut Reader<'_>) -> Option<Vec<DocId>> {
     let count: usize = reader.narrow()?;
     (0..count).map(|_| reader.u64().map(DocId)).collect()
+}
+
+pub(crate) fn put_claims(out: &mut Vec<u8>, claims: &[Claim]) {
+    put_varint(out, claims.len() as u64);
+    for (site, owner) in claims {
+        put_u64(out, *site);
+        put_varint(out, u64::from(owner.0));
+    }
+}
+
+pub(crate) fn read_claims(reader: &mut Reader<'_>) -> Option<Vec<Claim>> {
+    let count: usize = reader.narrow()?;
+    let read = |_| Some((reader.u64()?, PartitionId(reader.narrow()?)));
+    (0..count).map(read).collect()
 }
 
 fn put_origin(out: &mut Vec<u8>, origin: &Origin) {

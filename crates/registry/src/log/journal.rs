@@ -1,22 +1,21 @@
 //! The journal, written by one thread: numbers entries, makes them durable with one sync a commit, says what is settled.
 
-use crate::error::{At, RegistryError, Result};
-use crate::files::{no_links, sync_dir};
+use crate::error::{RegistryError, Result};
 use crate::held::write_held;
 use crate::lock::DirLock;
 use crate::log::exchange::{Exchange, Leaving, Streams};
-use crate::log::frame::{Head, Tag, put_frame, put_place};
+use crate::log::frame::{Tag, put_place};
+use crate::log::homes::Homes;
 use crate::log::outgoing::Outgoing;
-use crate::log::reader::{ArchiveEnd, JournalEnd, put_archive_end};
-use crate::log::segment::{Positions, list_segments, positions_before, segment_path};
+use crate::log::reader::{ArchiveEnd, JournalEnd};
+use crate::log::segment::Positions;
+use crate::log::segments::Segments;
 use crate::log::stream::Origin;
 use crate::log::{Entry, Forward};
 use crate::partition::Partition;
 use portolan_model::{LinkBatch, PartitionId};
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -106,6 +105,16 @@ pub struct Journal {
     outgoing: Option<Arc<Outgoing>>,
     /// In a fleet: how far the forwards to a partition have been read, to be committed with them.
     cursors: BTreeMap<PartitionId, u64>,
+    /// In a fleet where sites that nobody was given go to who finds them first.
+    homes: Option<Arc<dyn Homes>>,
+}
+
+/// Links that an entry of `source` has for others.
+struct Leaving {
+    source: PartitionId,
+    /// The entry's number.
+    seq: u64,
+    links: Vec<(PartitionId, LinkBatch)>,
 }
 
 /// What the journal knows of one partition.
@@ -151,6 +160,7 @@ impl Journal {
             lock: plan.lock,
             outgoing: plan.outgoing,
             cursors: BTreeMap::new(),
+            homes: None,
         };
         journal.note_committed();
         Ok(journal)
@@ -159,6 +169,16 @@ impl Journal {
     /// The archive is durable up to here, and what is committed from now on may name its records.
     pub fn note_archive_end(&mut self, file: u32, end: u64) {
         self.archive_end = Some((file, end));
+    }
+
+    /// In a fleet: who is asked whose the sites are that links lead to. `partitions` are all that are held; to be called before
+    /// the first commit.
+    pub fn set_homes(&mut self, homes: Arc<dyn Homes>, partitions: &[Partition]) -> Result<()> {
+        for partition in partitions {
+            homes.begin(partition.id(), partition.claims()?);
+        }
+        self.homes = Some(homes);
+        Ok(())
     }
 
     /// Appends the entries, and one `Links` entry for each forward to its destination, and makes them durable with one
@@ -175,43 +195,34 @@ impl Journal {
         self.trim()?;
         let partitions = &self.partitions;
         self.segments.begin(|| positions(partitions));
-        let mut forwards = Vec::new();
+        let mut leaving = Vec::new();
         for (partition, mut entry) in batch {
             if let Some((origin, pages)) = take_heard(&mut entry) {
-                self.arrive(partition, origin, pages, &mut deliveries)?;
+                for entry in self.arrive(partition, origin, pages)? {
+                    self.take_in(partition, entry, &mut deliveries, &mut leaving)?;
+                }
                 continue;
             }
-            let leaving = entry.take_forwards();
-            let seq = self.append(partition, &entry)?;
-            if !leaving.is_empty() {
-                forwards.push((partition, seq, leaving));
-            }
-            deliveries.push(Delivery {
-                partition,
-                seq,
-                entry,
-            });
+            self.take_in(partition, entry, &mut deliveries, &mut leaving)?;
         }
-        let mut passed_on = Vec::new();
-        for (source, seq, leaving) in self.forwards_of(forwards) {
-            let number = match self.exchange.in_fleet() {
-                true => self.last_seq(source) + 1,
-                false => seq,
-            };
-            let entries = |partition, entry| passed_on.push((partition, entry));
-            let forwards = leaving.into_forwards();
-            let sent = self.exchange.pass_on(source, number, forwards, entries)?;
-            if !sent.is_empty() {
-                deliveries.push(self.append_sent(source, sent)?);
+        // What arrives at the home of a site may go on from there.
+        while !leaving.is_empty() {
+            let mut passed_on = Vec::new();
+            for (source, seq, leaving) in self.forwards_of(std::mem::take(&mut leaving)) {
+                let number = match self.exchange.in_fleet() {
+                    true => self.last_seq(source) + 1,
+                    false => seq,
+                };
+                let entries = |partition, entry| passed_on.push((partition, entry));
+                let forwards = leaving.into_forwards();
+                let sent = self.exchange.pass_on(source, number, forwards, entries)?;
+                if !sent.is_empty() {
+                    deliveries.push(self.append_sent(source, sent)?);
+                }
             }
-        }
-        for (partition, entry) in passed_on {
-            let seq = self.append(partition, &entry)?;
-            deliveries.push(Delivery {
-                partition,
-                seq,
-                entry,
-            });
+            for (partition, entry) in passed_on {
+                self.take_in(partition, entry, &mut deliveries, &mut leaving)?;
+            }
         }
         self.put_cursors();
         let written = self.segments.end(self.archive_end)?;
@@ -273,20 +284,60 @@ impl Journal {
         partition: PartitionId,
         origin: Origin,
         pages: Vec<LinkBatch>,
-        deliveries: &mut Vec<Delivery>,
-    ) -> Result<()> {
+    ) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
         let next = |entry| entries.push(entry);
         self.exchange.arrive(partition, origin, pages, next)?;
-        for entry in entries {
-            let seq = self.append(partition, &entry)?;
-            deliveries.push(Delivery {
-                partition,
-                seq,
-                entry,
-            });
+        Ok(entries)
+    }
+
+    /// Appends the next entry of a partition, without its links for others: those are `leaving`.
+    fn take_in(
+        &mut self,
+        partition: PartitionId,
+        mut entry: Entry,
+        deliveries: &mut Vec<Delivery>,
+        leaving: &mut Vec<Page>,
+    ) -> Result<()> {
+        let mut pages = vec![entry.take_forwards()];
+        if let Some(claims) = self.sort(partition, &mut entry, &mut pages) {
+            deliveries.push(self.append_entry(partition, claims)?);
         }
+        let delivery = self.append_entry(partition, entry)?;
+        for links in pages {
+            if !links.is_empty() {
+                leaving.push((partition, delivery.seq, links));
+            }
+        }
+        deliveries.push(delivery);
         Ok(())
+    }
+
+    /// Has the homes of sites say whose the entry's links are; those of others go to `leaving`, each page's by themselves. Returns
+    /// what they have decided for the first time.
+    fn sort(
+        &self,
+        partition: PartitionId,
+        entry: &mut Entry,
+        leaving: &mut Vec<Vec<(PartitionId, LinkBatch)>>,
+    ) -> Option<Entry> {
+        let homes = self.homes.as_ref()?;
+        let by = match entry {
+            Entry::Links { source, .. } => source.map_or(partition, |origin| origin.source),
+            Entry::Heard { origin, .. } => origin.source,
+            _ => partition,
+        };
+        let mut claims = Vec::new();
+        for links in entry.sorted_links() {
+            if links.is_empty() {
+                continue;
+            }
+            let sorted = homes.sort(partition, by, std::mem::take(links));
+            *links = sorted.own;
+            leaving.push(sorted.leaving);
+            claims.extend(sorted.claims);
+        }
+        (!claims.is_empty()).then_some(Entry::Claims { claims })
     }
 
     /// Who folds it needs to know where to and not what.
@@ -330,6 +381,9 @@ impl Journal {
         }
         self.partitions.insert(id, Lane { seq, durable });
         self.exchange.add(partition.streams());
+        if let Some(homes) = &self.homes {
+            homes.begin(id, partition.claims()?);
+        }
         self.note_committed();
         self.write_held()
     }
@@ -341,6 +395,9 @@ impl Journal {
         let seq = lane.ok_or(RegistryError::NoPartition(id.0))?.seq;
         self.exchange.remove(id);
         self.cursors.remove(&id);
+        if let Some(homes) = &self.homes {
+            homes.end(id);
+        }
         if let Some(outgoing) = &self.outgoing {
             outgoing.remove(id);
         }
@@ -383,6 +440,15 @@ impl Journal {
         self.lock.release_clean()
     }
 
+    fn append_entry(&mut self, partition: PartitionId, entry: Entry) -> Result<Delivery> {
+        let seq = self.append(partition, &entry)?;
+        Ok(Delivery {
+            partition,
+            seq,
+            entry,
+        })
+    }
+
     /// Entries of one partition are numbered without gaps. Returns this one's number.
     fn append(&mut self, partition: PartitionId, entry: &Entry) -> Result<u64> {
         let lane = self.partitions.get_mut(&partition);
@@ -423,126 +489,4 @@ fn take_heard(entry: &mut Entry) -> Option<(Origin, Vec<LinkBatch>)> {
 fn positions(partitions: &BTreeMap<PartitionId, Lane>) -> Positions {
     let lanes = partitions.iter();
     lanes.map(|(id, lane)| (id.0, lane.seq)).collect()
-}
-
-/// The journal's files, appended to. A commit waits in `buffer` until it is whole.
-#[derive(Debug)]
-struct Segments {
-    dir: PathBuf,
-    path: PathBuf,
-    /// The segment that is written to.
-    file: Option<File>,
-    file_bytes: u64,
-    segment_bytes: u64,
-    /// The segments on disk, oldest first, and what came before each; the last is written to.
-    on_disk: VecDeque<(u64, Positions)>,
-    buffer: Vec<u8>,
-    next_number: u64,
-    syncs: u64,
-}
-
-impl Segments {
-    fn open(dir: PathBuf, end: JournalEnd, segment_bytes: u64) -> Result<Self> {
-        let mut on_disk = VecDeque::new();
-        for (first, path) in list_segments(&dir)? {
-            // Only the last one may have no sound beginning, and gets a new one then.
-            let before = positions_before(first, &path)?;
-            on_disk.push_back((first, before.unwrap_or_else(|| end.positions.clone())));
-        }
-        let mut segments = Self {
-            path: dir.clone(),
-            file: None,
-            file_bytes: 0,
-            segment_bytes,
-            on_disk,
-            buffer: Vec::new(),
-            next_number: end.next_number,
-            syncs: 0,
-            dir,
-        };
-        if let Some((path, length)) = end.segment {
-            let file = no_links().write(true).open(&path).at(&path)?;
-            file.set_len(length).at(&path)?;
-            // What was read as the journal must still be there after the next crash.
-            file.sync_data().at(&path)?;
-            segments.file = Some(no_links().append(true).open(&path).at(&path)?);
-            segments.path = path;
-            segments.file_bytes = length;
-        }
-        Ok(segments)
-    }
-
-    /// A commit begins. `positions`: where it begins.
-    fn begin(&mut self, positions: impl FnOnce() -> Positions) {
-        if self.file.is_some() && self.file_bytes >= self.segment_bytes {
-            self.file = None;
-            self.file_bytes = 0;
-        }
-        if self.file_bytes == 0 {
-            let positions = positions();
-            if self.file.is_none() {
-                self.on_disk
-                    .push_back((self.next_number, positions.clone()));
-            }
-            self.put(Tag::Positions, 0, |out| positions.encode(out));
-        }
-    }
-
-    fn put(&mut self, tag: Tag, seq: u64, payload: impl FnOnce(&mut Vec<u8>)) {
-        let head = Head {
-            number: self.next_number,
-            seq,
-            synced: self.file_bytes,
-            tag,
-        };
-        put_frame(&mut self.buffer, head, payload);
-        self.next_number += 1;
-    }
-
-    /// The commit is whole: write and sync it. Returns its length.
-    fn end(&mut self, archive_end: ArchiveEnd) -> Result<u64> {
-        self.put(Tag::Commit, 0, |out| put_archive_end(out, archive_end));
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => {
-                let first = self.on_disk.back().map_or(1, |(first, _)| *first);
-                self.path = segment_path(&self.dir, first);
-                let file = new_file(&self.dir, &self.path)?;
-                none.insert(file)
-            }
-        };
-        file.write_all(&self.buffer).at(&self.path)?;
-        file.sync_data().at(&self.path)?;
-        self.syncs += 1;
-        let written = self.buffer.len() as u64;
-        self.file_bytes += written;
-        self.buffer.clear();
-        Ok(written)
-    }
-
-    /// Deletes segments whose entries are all in checkpoints. The last one stays: it says how far each partition is.
-    /// None goes whose frames are not all `shipped`.
-    fn drop_before(&mut self, checkpointed: &Positions, shipped: u64) -> Result<()> {
-        // One that is empty says nothing.
-        while self.file_bytes > 0
-            && let Some((next, ends)) = self.on_disk.get(1)
-            && *next <= shipped.saturating_add(1)
-            && checkpointed.reach(ends)
-            && let Some((first, _)) = self.on_disk.pop_front()
-        {
-            let path = segment_path(&self.dir, first);
-            fs::remove_file(&path).at(&path)?;
-        }
-        Ok(())
-    }
-}
-
-fn new_file(dir: &Path, path: &Path) -> Result<File> {
-    let file = OpenOptions::new()
-        .append(true)
-        .create_new(true)
-        .open(path)
-        .at(path)?;
-    sync_dir(dir)?;
-    Ok(file)
 }

@@ -5,11 +5,13 @@ mod chunk;
 mod entry;
 mod exchange;
 mod frame;
+mod homes;
 mod journal;
 mod moved;
 mod outgoing;
 mod reader;
 mod segment;
+mod segments;
 mod sent;
 mod stream;
 #[cfg(test)]
@@ -18,13 +20,16 @@ mod visit_codec;
 
 pub use chunk::{Chunk, Forwarded, Outbound};
 pub use entry::{Entry, Forward, Renewed, Was};
+pub use homes::{Claim, Homes, Sorted};
 pub use journal::{Delivery, Journal};
 pub use moved::{Moved, MovedUrl};
 pub use outgoing::{Behind, Exporter, Settler};
 pub use sent::Exchanged;
 pub use stream::{Arrival, Ask, Heard, Inbox, Origin, Received};
 
-pub(crate) use entry::{put_docs, put_pulse, put_robots, read_docs, read_pulse, read_robots};
+pub(crate) use entry::{
+    put_claims, put_docs, put_pulse, put_robots, read_claims, read_docs, read_pulse, read_robots,
+};
 pub(crate) use exchange::Streams;
 pub(crate) use frame::MAX_PAYLOAD_BYTES;
 pub(crate) use journal::{Durable, JournalPlan};

@@ -13,7 +13,7 @@ pub use turns::{Due, Rest, Turn};
 
 use crate::error::Result;
 use crate::hosts::{HostState, HostTable};
-use crate::log::{Durable, Entry, Exchanged, Streams};
+use crate::log::{Claim, Durable, Entry, Exchanged, Streams};
 use crate::manifest::Manifest;
 use crate::merger::Mergers;
 use crate::state::{Keeper, State, StateOpening};
@@ -271,6 +271,11 @@ impl Partition {
     /// In a fleet: what it has sent, and how many forwards it has heard.
     pub fn exchanged(&self) -> &Exchanged {
         &self.state.exchanged
+    }
+
+    /// In a fleet: the sites of which it is the home, and whose they are.
+    pub fn claims(&self) -> Result<Vec<Claim>> {
+        self.state.claims()
     }
 
     /// All links of a kind that makes a seed, in order, repeats included.

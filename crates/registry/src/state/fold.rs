@@ -4,7 +4,7 @@
 use crate::error::{RegistryError, Result};
 use crate::files::put_piece;
 use crate::hosts::HostCounts;
-use crate::log::{Arrival, Entry, Origin, put_visit};
+use crate::log::{Arrival, Entry, Origin, put_claims, put_visit};
 use crate::record::{Record, UrlState};
 use crate::sieve::{Act, Op};
 use crate::state::{Keeper, LINKS_TOGETHER, State};
@@ -95,6 +95,13 @@ impl State {
                 Ok(())
             }
             Entry::Moved(moved) => self.fold_moved(moved, keeper),
+            Entry::Claims { claims } => {
+                let mut piece = Vec::with_capacity(8 + 10 * claims.len());
+                put_claims(&mut piece, claims);
+                self.claims
+                    .append(|out| put_piece(out, piece.len() as u64, &piece))?;
+                Ok(())
+            }
         }
     }
 

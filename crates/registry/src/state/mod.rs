@@ -16,7 +16,7 @@ use crate::error::{RegistryError, Result};
 use crate::files::{AppendFile, read_piece};
 use crate::frontier::Frontier;
 use crate::hosts::HostTable;
-use crate::log::{Entry, Exchanged, Heard, MAX_PAYLOAD_BYTES};
+use crate::log::{Claim, Entry, Exchanged, Heard, MAX_PAYLOAD_BYTES, read_claims};
 use crate::manifest::Manifest;
 use crate::merger::Mergers;
 use crate::recent::MAX_NUMBER;
@@ -24,6 +24,7 @@ use crate::settings::Limits;
 use crate::sieve::{Joined, Sieve, join};
 use crate::stats::Stats;
 use crate::texts::Texts;
+use crate::wire::Reader as Bytes;
 use portolan_model::{Identities, Order, PartitionId};
 use std::path::PathBuf;
 
@@ -60,6 +61,8 @@ pub(crate) struct State {
     pub(crate) visits: AppendFile,
     pub(crate) graph: AppendFile,
     pub(crate) seeds: AppendFile,
+    /// Sites of which it is the home, and whose they are.
+    pub(crate) claims: AppendFile,
     pub(crate) frontier: Frontier,
     pub(crate) hosts: HostTable,
     /// When the last request ended that is recorded and was seen.
@@ -147,6 +150,7 @@ impl State {
             visits: file("visits", manifest.visits_bytes)?,
             graph: file("links", manifest.graph_bytes)?,
             seeds: file("seeds", manifest.seeds_bytes)?,
+            claims: file("claims", manifest.claims_bytes)?,
             frontier: Frontier::open(&dir, &manifest.due_runs, &limits)?,
             hosts: HostTable::open(&dir, &manifest.host_runs, &limits)?,
             latest_ms: 0,
@@ -165,6 +169,7 @@ impl State {
             visits_bytes: self.visits.len(),
             graph_bytes: self.graph.len(),
             seeds_bytes: self.seeds.len(),
+            claims_bytes: self.claims.len(),
             session: self.session,
             session_from: self.session_from,
             stats: self.stats.clone(),
@@ -296,17 +301,19 @@ impl State {
             + self.visits.ram_bytes()
             + self.graph.ram_bytes()
             + self.seeds.ram_bytes()
+            + self.claims.ram_bytes()
             + self.frontier.ram_bytes()
             + self.hosts.ram_bytes()
     }
 
     /// The files that only grow.
-    pub(crate) fn growing_files(&mut self) -> [&mut AppendFile; 4] {
+    pub(crate) fn growing_files(&mut self) -> [&mut AppendFile; 5] {
         [
             self.texts.file(),
             &mut self.visits,
             &mut self.graph,
             &mut self.seeds,
+            &mut self.claims,
         ]
     }
 
@@ -317,8 +324,23 @@ impl State {
             &self.visits,
             &self.graph,
             &self.seeds,
+            &self.claims,
         ];
         files.iter().all(|file| file.is_ready())
+    }
+
+    /// What its log says of sites of which it is the home, in order.
+    pub(crate) fn claims(&self) -> Result<Vec<Claim>> {
+        let mut claims = Vec::new();
+        let mut offset = 0;
+        while offset < self.claims.len() {
+            let (next, piece) = read_piece(&self.claims, offset, |length| length)?;
+            claims.extend(read_claims(&mut Bytes::new(&piece)).ok_or_else(|| {
+                RegistryError::corrupt(self.claims.path(), offset, "a claim cannot be read")
+            })?);
+            offset = next;
+        }
+        Ok(claims)
     }
 
     /// All links of a kind that makes a seed, in order, repeats included.

@@ -283,7 +283,7 @@ fn mentions(entry: &Entry, wanted: &str) -> bool {
         Entry::Again { urls } => urls.iter().any(|url| url == wanted),
         Entry::Session { urls, .. } => urls.iter().any(|renewed| renewed.url == wanted),
         Entry::Refresh { docs } => docs.contains(&Identities::PUBLIC.doc(wanted)),
-        Entry::Sent { .. } | Entry::Heard { .. } | Entry::Moved(_) => false,
+        Entry::Sent { .. } | Entry::Heard { .. } | Entry::Moved(_) | Entry::Claims { .. } => false,
     }
 }
 

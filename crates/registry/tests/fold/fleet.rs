@@ -9,12 +9,14 @@ use portolan_model::{
     Visit,
 };
 use portolan_registry::{
-    Chunk, Entry, Exporter, Forwarded, InFleet, Journal, Opened, Outbound, Partition, Registry,
-    RegistrySettings, Snapshot, UrlFilter, UrlState, checkpoint_files, lay_manifest,
+    Chunk, Claim, Entry, Exporter, Forwarded, Homes, InFleet, Journal, Opened, Outbound, Partition,
+    Registry, RegistrySettings, Snapshot, Sorted, UrlFilter, UrlState, checkpoint_files,
+    lay_manifest,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
 const PARTITIONS: u16 = 7;
@@ -45,8 +47,13 @@ fn home(url: &str) -> PartitionId {
     PartitionId::of(host_of(url), PARTITIONS)
 }
 
-fn push(batches: &mut BTreeMap<PartitionId, LinkBatch>, from: Option<DocId>, url: &str) {
-    let batch = batches.entry(home(url));
+fn push(
+    batches: &mut BTreeMap<PartitionId, LinkBatch>,
+    from: Option<DocId>,
+    to: PartitionId,
+    url: &str,
+) {
+    let batch = batches.entry(to);
     batch.or_insert_with(|| LinkBatch::new(from)).push(Link {
         url,
         kind: if from.is_none() {
@@ -60,17 +67,21 @@ fn push(batches: &mut BTreeMap<PartitionId, LinkBatch>, from: Option<DocId>, url
     });
 }
 
-/// A page's links follow from its URL.
-fn visit(url: &str, pulse: Pulse) -> (PartitionId, Entry) {
+/// A page's links follow from its URL. `at`: where it is due, and so are the other pages of its host.
+fn visit(at: PartitionId, url: &str, pulse: Pulse) -> (PartitionId, Entry) {
     let doc = Identities::PUBLIC.doc(url);
     let mut random = Random(doc.0);
     let mut batches = BTreeMap::new();
     for _ in 0..random.below(9) {
         let (host, page) = (random.skewed(HOSTS), random.below(PAGES));
         let target = format!("http://host-{host}.test/page/{page}");
-        push(&mut batches, Some(doc), &target);
+        let to = match host_of(&target) == host_of(url) {
+            true => at,
+            false => home(&target),
+        };
+        push(&mut batches, Some(doc), to, &target);
     }
-    let links = batches.remove(&home(url)).unwrap_or_default();
+    let links = batches.remove(&at).unwrap_or_default();
     let entry = Entry::Visit {
         url: url.to_owned(),
         visit: Visit::without_answer(pulse.last_ms, Outcome::Fetched),
@@ -79,17 +90,15 @@ fn visit(url: &str, pulse: Pulse) -> (PartitionId, Entry) {
         forwards: batches.into_iter().collect(),
         targets: Vec::new(),
     };
-    (home(url), entry)
+    (at, entry)
 }
 
-fn seeds_of(id: PartitionId) -> Vec<(PartitionId, Entry)> {
+/// The seeds of a partition; there is one for each of the first `hosts` hosts.
+fn seeds_of(id: PartitionId, hosts: u64) -> Vec<(PartitionId, Entry)> {
     let mut batches = BTreeMap::new();
-    for host in 0..HOSTS {
-        push(
-            &mut batches,
-            None,
-            &format!("http://host-{host}.test/page/0"),
-        );
+    for host in 0..hosts {
+        let seed = format!("http://host-{host}.test/page/0");
+        push(&mut batches, None, home(&seed), &seed);
     }
     let links = batches.remove(&id).into_iter();
     links
@@ -98,6 +107,38 @@ fn seeds_of(id: PartitionId) -> Vec<(PartitionId, Entry)> {
             (id, Entry::Links { source, links })
         })
         .collect()
+}
+
+/// All hosts go to who finds them first.
+#[derive(Debug, Default)]
+struct ToFinders(Mutex<BTreeMap<PartitionId, BTreeMap<u64, PartitionId>>>);
+
+impl Homes for ToFinders {
+    fn begin(&self, home: PartitionId, claims: Vec<Claim>) {
+        let known: BTreeMap<_, _> = claims.iter().copied().collect();
+        assert_eq!(known.len(), claims.len(), "a host was claimed twice");
+        self.0.lock().unwrap().insert(home, known);
+    }
+
+    fn end(&self, home: PartitionId) {
+        self.0.lock().unwrap().remove(&home);
+    }
+
+    fn sort(&self, at: PartitionId, by: PartitionId, links: LinkBatch) -> Sorted {
+        let mut homes = self.0.lock().unwrap();
+        let known = homes.get_mut(&at).expect("it is held");
+        let mut claims = Vec::new();
+        let sorted = Sorted::by(at, &links, |url| {
+            if home(url) != at {
+                return at;
+            }
+            *known.entry(host_of(url).0).or_insert_with(|| {
+                claims.push((host_of(url).0, by));
+                by
+            })
+        });
+        Sorted { claims, ..sorted }
+    }
 }
 
 /// What the fleet has in common: the ship log with its chunks, and the links on their way.
@@ -118,6 +159,9 @@ struct Outside {
     /// Published by the loss of messages: sent again by who has not been acknowledged.
     repeated: u64,
     shipped_visits: BTreeSet<String>,
+    /// Hosts go to who finds them first, and not by hash.
+    to_finders: bool,
+    seeds: u64,
 }
 
 /// A checkpoint where the loss of its node does not reach it.
@@ -229,18 +273,23 @@ struct Node {
 }
 
 impl Node {
-    fn start(number: usize, now_ms: u64) -> Self {
-        Self::open(number, scratch(), 0, now_ms)
+    fn start(number: usize, outside: &Outside, now_ms: u64) -> Self {
+        Self::open(number, scratch(), outside, now_ms)
     }
 
-    fn open(number: usize, dir: TempDir, shipped: u64, now_ms: u64) -> Self {
+    fn open(number: usize, dir: TempDir, outside: &Outside, now_ms: u64) -> Self {
+        let shipped = outside.shipped_by(number);
         let Opened {
-            journal,
+            mut journal,
             partitions,
             in_fleet,
             ..
         } = Registry::open(dir.path(), &settings(Some(shipped)), now_ms).unwrap();
         let in_fleet = in_fleet.unwrap();
+        if outside.to_finders {
+            let homes = Arc::new(ToFinders::default());
+            journal.set_homes(homes, &partitions).unwrap();
+        }
         Self {
             number,
             dir,
@@ -256,7 +305,7 @@ impl Node {
     fn restart(self, outside: &Outside, now_ms: u64) -> Self {
         let Self { number, dir, .. } = self;
         drop((self.journal, self.held, self.in_fleet));
-        let mut node = Self::open(number, dir, outside.shipped_by(number), now_ms);
+        let mut node = Self::open(number, dir, outside, now_ms);
         for &id in node.held.keys() {
             node.read.insert(id, outside.cursor(id));
         }
@@ -280,7 +329,7 @@ impl Node {
                     ..Pulse::default()
                 };
                 if let Some(due) = partition.next_url(turn.host).unwrap() {
-                    batch.push(visit(&due.url, pulse));
+                    batch.push(visit(partition.id(), &due.url, pulse));
                 }
                 partition.end_turn(turn.host, pulse).unwrap();
             }
@@ -368,7 +417,7 @@ impl Node {
         self.held.insert(id, partition);
         self.read.insert(id, outside.cursor(id));
         if is_new {
-            self.commit(seeds_of(id));
+            self.commit(seeds_of(id, outside.seeds));
         }
     }
 
@@ -425,10 +474,17 @@ struct Fleet {
 }
 
 impl Fleet {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, to_finders: bool, seeds: u64) -> Self {
+        let outside = Outside {
+            to_finders,
+            seeds,
+            ..Outside::default()
+        };
         let mut fleet = Self {
-            nodes: (0..3).map(|number| Node::start(number, 1)).collect(),
-            outside: Outside::default(),
+            nodes: (0..3)
+                .map(|number| Node::start(number, &outside, 1))
+                .collect(),
+            outside,
             random: Random(seed),
             now_ms: 1,
             lives: 3,
@@ -489,7 +545,7 @@ impl Fleet {
         if self.random.one_in(2) {
             self.nodes[lost].ship(&mut self.outside, true);
         }
-        let node = Node::start(self.lives, self.now_ms);
+        let node = Node::start(self.lives, &self.outside, self.now_ms);
         self.lives += 1;
         let lost = std::mem::replace(&mut self.nodes[lost], node);
         let orphans: Vec<_> = lost.held.keys().copied().collect();
@@ -553,13 +609,13 @@ fn ends(dir: &Path, into: &mut Ends) {
 }
 
 /// One registry that holds all partitions.
-fn alone() -> Ends {
+fn alone(seeds: u64) -> Ends {
     let dir = scratch();
     let mut opened = Registry::open(dir.path(), &settings(None), 1).unwrap();
     let mut now_ms = 1;
     let mut batch: Vec<_> = (0..PARTITIONS)
         .map(PartitionId)
-        .flat_map(seeds_of)
+        .flat_map(|id| seeds_of(id, seeds))
         .collect();
     while !batch.is_empty() || !opened.partitions.iter().all(Partition::is_exhausted) {
         for delivery in opened.journal.commit(std::mem::take(&mut batch)).unwrap() {
@@ -571,7 +627,7 @@ fn alone() -> Ends {
             while let Some(turn) = partition.begin_turn(now_ms).unwrap() {
                 let pulse = Pulse::default();
                 while let Some(due) = partition.next_url(turn.host).unwrap() {
-                    batch.push(visit(&due.url, pulse));
+                    batch.push(visit(partition.id(), &due.url, pulse));
                 }
                 partition.end_turn(turn.host, pulse).unwrap();
             }
@@ -583,22 +639,25 @@ fn alone() -> Ends {
     found
 }
 
-#[test]
-fn a_fleet_ends_as_one_registry_does() {
-    let expected = alone();
-    assert!(expected.len() > 200, "{}", expected.len());
+/// Fleets that lose, get and hand over what they may, to their ends. Returns where each host of the last one was.
+fn fleets_end_as_one_registry_does(to_finders: bool, seeds: u64) -> BTreeMap<u64, PartitionId> {
+    let expected = alone(seeds);
+    assert!(expected.len() > 150, "{}", expected.len());
     let (mut lives, mut repeated, mut from_checkpoints, mut thrown_away) = (0, 0, 0, 0);
+    let mut owners = BTreeMap::new();
     for seed in 0..12 {
         println!("seed {seed}");
-        let mut fleet = Fleet::new(seed);
+        let mut fleet = Fleet::new(seed, to_finders, seeds);
         for _ in 0..120 {
             fleet.step();
         }
         fleet.finish();
         let (mut sent, mut heard) = (0, 0);
+        owners.clear();
         for partition in fleet.nodes.iter().flat_map(|node| node.held.values()) {
             sent += partition.exchanged().sent;
             heard += partition.exchanged().heard;
+            owners.extend(partition.claims().unwrap());
         }
         assert_eq!(sent, heard, "links are on their way");
         let mut found = Ends::new();
@@ -616,14 +675,37 @@ fn a_fleet_ends_as_one_registry_does() {
     assert!(lives > 10 && repeated > 100, "{lives} {repeated}");
     println!("{from_checkpoints} partitions from checkpoints, {thrown_away} chunks thrown away");
     assert!(from_checkpoints > 50 && thrown_away > 50);
+    owners
+}
+
+#[test]
+fn a_fleet_ends_as_one_registry_does() {
+    let claims = fleets_end_as_one_registry_does(false, HOSTS);
+    assert!(claims.is_empty());
+}
+
+#[test]
+fn so_does_one_whose_hosts_go_to_who_finds_them() {
+    let owners = fleets_end_as_one_registry_does(true, 4);
+    let hosts = (0..HOSTS).map(|host| format!("http://host-{host}.test/"));
+    let found: Vec<_> = hosts
+        .filter_map(|url| Some((home(&url), *owners.get(&host_of(&url).0)?)))
+        .collect();
+    assert!(found.len() as u64 > HOSTS / 2, "{found:?}");
+    let away = found.iter().filter(|(home, owner)| home != owner);
+    assert!(2 * away.count() > found.len(), "{found:?}");
 }
 
 /// A run knows whom it has given up, also in a partition that came long after the run had begun.
 #[test]
 fn a_host_that_is_given_up_gets_no_turn_in_a_partition_that_came_later() {
     const RUN_MS: u64 = 1_000;
-    let mut node = Node::start(0, RUN_MS);
-    let (mut outside, mut random) = (Outside::default(), Random(1));
+    let mut outside = Outside {
+        seeds: HOSTS,
+        ..Outside::default()
+    };
+    let mut node = Node::start(0, &outside, RUN_MS);
+    let mut random = Random(1);
     let id = PartitionId(0);
     node.adopt(id, &mut outside, &mut random, RUN_MS + 500);
     let mut now_ms = RUN_MS + 10_000;

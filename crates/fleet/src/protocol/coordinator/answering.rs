@@ -2,7 +2,7 @@
 //! the crawl by itself.
 
 use super::super::above::{Above, Answer};
-use super::super::ending::sums;
+use super::super::ending::{only_failing_left, sums};
 use super::super::words::Action;
 use super::Coordinator;
 use crate::status::Wish;
@@ -37,6 +37,8 @@ impl Coordinator {
             return;
         };
         let mut new = control.clone();
+        // Of the group alone: other groups may go on for long.
+        new.quiet = control.wish == Wish::Run && only_failing_left(assignment, &self.nodes);
         if above.ordinal > control.obeyed && !is_over(control.wish) {
             new.obeyed = above.ordinal;
             new.wish = above.wish;
