@@ -423,7 +423,7 @@ fn goes_on_for(nodes: &[(&str, &str)]) -> Option<Duration> {
     let mut spec = spec();
     spec.faults.error_share = 0.2;
     spec.faults.errors = vec![Fault::NotFound, Fault::TooMany];
-    let world = World::new(spec, "")?;
+    let world = World::new(spec, Setup::default())?;
     let nodes: Vec<_> = nodes
         .iter()
         .map(|(name, role)| world.start(name, role, &[]))

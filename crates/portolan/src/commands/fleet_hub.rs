@@ -20,7 +20,7 @@ const SILENT_S: f64 = 10.0;
 pub(super) enum Named {
     Fleet(Fleet),
     /// A crawl of several groups.
-    Hub(Hub),
+    Hub(Box<Hub>),
 }
 
 /// A fleet, or a crawl of several groups on the hub's servers.
@@ -29,7 +29,7 @@ pub(super) async fn open_any(named: &NamedArguments) -> Result<Named, Failure> {
     match Fleet::open(&servers, &named.name).await {
         Ok(fleet) => Ok(Named::Fleet(fleet)),
         Err(unknown @ FleetError::Unknown(_)) => match Hub::open(&servers, &named.name).await {
-            Ok(hub) => Ok(Named::Hub(hub)),
+            Ok(hub) => Ok(Named::Hub(Box::new(hub))),
             Err(FleetError::Unknown(_)) => Err(unknown.into()),
             Err(error) => Err(error.into()),
         },

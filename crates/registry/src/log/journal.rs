@@ -14,7 +14,7 @@ use crate::log::stream::Origin;
 use crate::log::{Entry, Forward};
 use crate::partition::Partition;
 use portolan_model::{LinkBatch, PartitionId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -107,14 +107,6 @@ pub struct Journal {
     cursors: BTreeMap<PartitionId, u64>,
     /// In a fleet where sites that nobody was given go to who finds them first.
     homes: Option<Arc<dyn Homes>>,
-}
-
-/// Links that an entry of `source` has for others.
-struct Leaving {
-    source: PartitionId,
-    /// The entry's number.
-    seq: u64,
-    links: Vec<(PartitionId, LinkBatch)>,
 }
 
 /// What the journal knows of one partition.

@@ -156,7 +156,9 @@ impl ModelPartition {
                 urls.iter().for_each(|renewed| self.fold_renewed(renewed));
             }
             Entry::Refresh { docs } => docs.iter().for_each(|doc| self.fold_refresh(doc.0)),
-            Entry::Sent { .. } | Entry::Heard { .. } | Entry::Claims { .. } => panic!("there is no fleet"),
+            Entry::Sent { .. } | Entry::Heard { .. } | Entry::Claims { .. } => {
+                panic!("there is no fleet")
+            }
             Entry::Moved(_) => panic!("nothing is divided otherwise"),
         }
     }

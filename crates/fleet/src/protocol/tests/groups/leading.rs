@@ -40,6 +40,7 @@ impl World {
             margin_ms: 0,
             gather_ms: 500,
             rest_ms: 60_000,
+            window_ms: 10_000,
         };
         let others = (0..self.groups.len()).filter(|to| *to != group);
         let carriers = others.map(|to| Carrier {
