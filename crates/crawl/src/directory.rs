@@ -56,10 +56,7 @@ pub(crate) fn prepare(dir: &Path, resumed: bool) -> Result<PathBuf, CrawlError> 
             })
         };
         if std::fs::read_dir(dir).map_err(at)?.any(is_foreign) {
-            return Err(CrawlError::Input(format!(
-                "{} is not empty and holds no crawl; name another directory",
-                dir.display()
-            )));
+            return Err(CrawlError::OtherThings(dir.to_owned()));
         }
     }
     make_dir(dir).map_err(at)?;

@@ -17,6 +17,9 @@ pub enum CrawlError {
     /// There is nothing to look at or to go on with: nobody began a crawl in this directory.
     #[error("{} holds no crawl", .0.display())]
     NoCrawl(PathBuf),
+    /// A crawl is not begun in a directory that holds other things.
+    #[error("{} is not empty and holds no crawl", .0.display())]
+    OtherThings(PathBuf),
     /// The crawl has to go on before anything can be said of it.
     #[error("the crawl in {} was stopped before it began, so that nothing is known yet", .0.display())]
     NotBegun(PathBuf),

@@ -1,7 +1,7 @@
 //! Many machines, one crawl: what they share through NATS JetStream and an object store. The only room that knows NATS.
 //!
 //! A [`Fleet`] is what all nodes have in common: its definition, the ship log, the link streams, the store. A [`Node`] is
-//! one process that has joined: it has a [`Lease`], is told what to do by [`Order`]s, ships, publishes links and asks for
+//! one process that has joined: it has a [`Lease`], is told what to do by [`Instruction`]s, ships, publishes links and asks for
 //! slices of addresses. Whichever node holds the coordinator's lease assigns partitions; that goes on inside `Node`.
 //!
 //! Several fleets may be **groups** of one crawl under a [`Hub`]: each has its own servers, whose leaf connections lead there, and
@@ -24,13 +24,13 @@ mod fleet;
 mod grants;
 mod group;
 mod hub;
+mod instructions;
 mod links;
 pub mod local;
 mod log_reader;
 mod names;
 mod nats;
 mod node;
-mod orders;
 mod pieces;
 pub mod protocol;
 mod records;
@@ -51,12 +51,12 @@ pub use fleet::{Fleet, Inbox, ShipLog};
 pub use grants::{Brought, Pace, Want, Work};
 pub use group::{Group, fleet_name};
 pub use hub::{CrawlDefinition, GroupFigures, GroupReport, GroupView, Hub, HubStatus, NewCrawl};
+pub use instructions::Instruction;
 pub use links::{Delivery, Forward};
 pub use log_reader::LogReader;
 pub use node::{
     Asked, Guest, GuestSays, HandedIn, HostSays, Joining, Leaving, Node, PackedReturn, Slice,
 };
-pub use orders::Order;
 pub use protocol::Ledger;
 pub use records::{
     Checkpoint, Commit, Epoch, Incarnation, PartitionCommit, ShipRecord, Shipped, WarcChunk,

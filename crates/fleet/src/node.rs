@@ -105,7 +105,7 @@ struct Inner {
     answer: Mutex<Option<Answer>>,
     /// Why other groups' servers do not take links.
     not_taken: Mutex<BTreeMap<String, String>>,
-    orders: mpsc::Sender<crate::Order>,
+    orders: mpsc::Sender<crate::Instruction>,
     fenced: AtomicBool,
     end: CancellationToken,
 }
@@ -259,7 +259,10 @@ impl Inner {
         if !self.fenced.swap(true, Ordering::AcqRel) {
             tracing::warn!(why, "fenced");
             // Nobody may listen any more.
-            let _ = self.orders.send(crate::Order::Fenced(why.to_owned())).await;
+            let _ = self
+                .orders
+                .send(crate::Instruction::Fenced(why.to_owned()))
+                .await;
             self.end.cancel();
         }
     }

@@ -5,8 +5,8 @@ mod common;
 use common::{PATIENCE, joining, order};
 use portolan_fleet::local::{LocalServers, nats_server};
 use portolan_fleet::{
-    Fleet, FleetError, Forward, Hub, NewCrawl, NewGroup, Node, NodeStatus, Order, PartitionStatus,
-    Slice, Wish,
+    Fleet, FleetError, Forward, Hub, Instruction, NewCrawl, NewGroup, Node, NodeStatus,
+    PartitionStatus, Slice, Wish,
 };
 use portolan_model::PartitionId;
 use std::collections::BTreeSet;
@@ -71,13 +71,13 @@ impl World {
 }
 
 /// Its only node, once it has all partitions of the group.
-async fn join(fleet: &Fleet, node: &str, incarnation: u64) -> (Node, mpsc::Receiver<Order>) {
+async fn join(fleet: &Fleet, node: &str, incarnation: u64) -> (Node, mpsc::Receiver<Instruction>) {
     let joined = fleet.join(joining(fleet, node, incarnation)).await;
     let (node, mut orders) = joined.expect("it joins");
     let mut got = BTreeSet::new();
     for _ in 0..2 {
-        let adopt = |order: &Order| match order {
-            Order::Adopt { partition, .. } => Some(*partition),
+        let adopt = |order: &Instruction| match order {
+            Instruction::Adopt { partition, .. } => Some(*partition),
             _ => None,
         };
         got.insert(order(&mut orders, adopt).await);
@@ -227,9 +227,9 @@ async fn the_crawl_ends_when_all_groups_are_at_their_end() {
     say(4, 6).await;
     assert_eq!(one.status().await.expect("a status").wish, Wish::Run);
     world.servers.restart(0).expect("it starts");
-    let ends = async |orders: &mut mpsc::Receiver<Order>| {
-        let end = |order: &Order| match order {
-            Order::End { complete } => Some(*complete),
+    let ends = async |orders: &mut mpsc::Receiver<Instruction>| {
+        let end = |order: &Instruction| match order {
+            Instruction::End { complete } => Some(*complete),
             _ => None,
         };
         order(orders, end).await
@@ -254,9 +254,9 @@ async fn what_the_hub_wants_all_groups_do() {
     let (_a, mut a_orders) = join(&one, "a", 1).await;
     let (_b, mut b_orders) = join(&two, "b", 2).await;
     for (wish, wanted) in [
-        (Wish::Stop, Order::Stop),
-        (Wish::Run, Order::GoOn),
-        (Wish::End, Order::End { complete: false }),
+        (Wish::Stop, Instruction::Stop),
+        (Wish::Run, Instruction::GoOn),
+        (Wish::End, Instruction::End { complete: false }),
     ] {
         world.hub.wish(wish).await.expect("it is told");
         for orders in [&mut a_orders, &mut b_orders] {

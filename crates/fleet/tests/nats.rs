@@ -5,8 +5,8 @@ mod common;
 use common::{PATIENCE, join, joining, order, world};
 use portolan_fleet::protocol::Share;
 use portolan_fleet::{
-    Commit, Delivery, Fleet, FleetError, Forward, NodeStatus, Order, PartitionStatus, ShipError,
-    ShipRecord, Slice, Want, Wish, Work,
+    Commit, Delivery, Fleet, FleetError, Forward, Instruction, NodeStatus, PartitionStatus,
+    ShipError, ShipRecord, Slice, Want, Wish, Work,
 };
 use portolan_model::PartitionId;
 use std::time::Duration;
@@ -42,9 +42,9 @@ fn forward(number: u64, bytes: usize) -> Forward {
     }
 }
 
-fn adopted(order: &Order) -> Option<(u16, u32, u64)> {
+fn adopted(order: &Instruction) -> Option<(u16, u32, u64)> {
     match *order {
-        Order::Adopt {
+        Instruction::Adopt {
             partition,
             epoch,
             log_end,
@@ -93,8 +93,8 @@ async fn a_node_gets_all_then_shares_then_takes_over() {
     let shipped = a.ship(commit(1, 1)).await.expect("it ships");
     let (b, mut b_orders) = join(&fleet, "b", 2).await;
     for _ in 0..4 {
-        let release = |order: &Order| match *order {
-            Order::Release {
+        let release = |order: &Instruction| match *order {
+            Instruction::Release {
                 partition, epoch, ..
             } => Some((partition, epoch)),
             _ => None,
@@ -134,7 +134,7 @@ async fn a_node_gets_all_then_shares_then_takes_over() {
         Some(FleetError::Sealed(_))
     ));
     let (_b, mut b_orders) = join(&fleet, "b", 4).await;
-    let release = |order: &Order| matches!(order, Order::Release { .. }).then_some(());
+    let release = |order: &Instruction| matches!(order, Instruction::Release { .. }).then_some(());
     order(&mut a_orders, release).await;
     drop(b_orders.try_recv());
 }
@@ -176,7 +176,7 @@ async fn who_was_sealed_ships_nothing_any_more() {
     assert!(matches!(refused, Err(ShipError::Fenced(_))), "{refused:?}");
     assert!(!a.lease().may_ask());
     order(&mut a_orders, |order| {
-        matches!(order, Order::Fenced(_)).then_some(())
+        matches!(order, Instruction::Fenced(_)).then_some(())
     })
     .await;
     let (_, epoch, log_end) = order(&mut orders, adopted).await;
@@ -302,7 +302,7 @@ async fn a_crawl_ends_when_two_looks_agree() {
         loop {
             tokio::select! {
                 order = orders.recv() => match order {
-                    Some(Order::End { complete }) => return (complete, reports),
+                    Some(Instruction::End { complete }) => return (complete, reports),
                     other => panic!("{other:?}"),
                 },
                 () = tokio::time::sleep(Duration::from_millis(200)) => {
@@ -334,14 +334,20 @@ async fn stop_and_go_on_reach_every_node_and_a_drained_one_has_nothing() {
         order(&mut orders, adopted).await;
     }
     fleet.wish(Wish::Stop).await.expect("it is told");
-    order(&mut orders, |order| (*order == Order::Stop).then_some(())).await;
+    order(&mut orders, |order| {
+        (*order == Instruction::Stop).then_some(())
+    })
+    .await;
     fleet.wish(Wish::Run).await.expect("it is told");
-    order(&mut orders, |order| (*order == Order::GoOn).then_some(())).await;
+    order(&mut orders, |order| {
+        (*order == Instruction::GoOn).then_some(())
+    })
+    .await;
     // Alone, its partitions become nobody's.
     a.drain().await.expect("it is told");
     for _ in 0..8 {
-        let release = |order: &Order| match *order {
-            Order::Release {
+        let release = |order: &Instruction| match *order {
+            Instruction::Release {
                 partition, epoch, ..
             } => Some((partition, epoch)),
             _ => None,
@@ -544,7 +550,7 @@ async fn what_timed_out_is_read_again_before_it_is_written_again() {
         .expect("the lease is renewed");
     assert!(
         !std::iter::from_fn(|| orders.try_recv().ok())
-            .any(|order| matches!(order, Order::Fenced(_)))
+            .any(|order| matches!(order, Instruction::Fenced(_)))
     );
 }
 

@@ -23,6 +23,7 @@ pub(crate) fn on(error: &CrawlError) -> String {
             "{error}; 'portolan crawl --out {} URL' would start one there",
             dir.display()
         ),
+        CrawlError::OtherThings(_) => format!("{error}; name another directory with --out"),
         CrawlError::NotBegun(dir) => format!(
             "{error}; 'portolan crawl --out {}' starts it",
             dir.display()
@@ -64,7 +65,11 @@ pub(crate) fn on_fleet(error: &FleetError) -> String {
 /// A sentence about a setting, with the option that sets it, where it has one and the sentence names none.
 pub(crate) fn with_options(sentence: &str) -> String {
     if sentence.contains("there is no setting") || sentence.contains("there is no such setting") {
-        return format!("{sentence} 'portolan config' lists them all");
+        let end = if sentence.ends_with('?') { "" } else { ";" };
+        return format!("{sentence}{end} 'portolan config' lists them all");
+    }
+    if sentence.ends_with("[[host]] blocks have headers for one") {
+        return format!("{sentence}, and so have --auth and --bearer");
     }
     let named = OPTIONS
         .iter()
@@ -125,6 +130,6 @@ mod tests {
             on(&error),
             "there holds no crawl; 'portolan crawl --out there URL' would start one there"
         );
-        assert!(on_fleet(&FleetError::NoRoom).ends_with("(--link-disk, --log-disk)"));
+        assert!(on_fleet(&FleetError::NoRoom).contains("--link-disk, --log-disk"));
     }
 }

@@ -64,6 +64,7 @@ impl From<CrawlError> for Failure {
         match error {
             CrawlError::NoFleet(error) => Failure::from(error),
             CrawlError::Input(_)
+            | CrawlError::OtherThings(_)
             | CrawlError::NoCrawl(_)
             | CrawlError::NotBegun(_)
             | CrawlError::NothingFetched(_)

@@ -277,8 +277,8 @@ fn clients_come_and_go_while_the_crawl_runs() {
 #[test]
 fn a_server_that_comes_back_leaves_alone_what_clients_may_be_asking() {
     let spec = spec()
-        .with_hosts(8)
-        .with_pages_per_host(3)
+        .with_hosts(24)
+        .with_pages_per_host(6)
         .with_latency_ms(1_500.0);
     let setup = Setup {
         timeout_ms: 10_000,

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portolan_fleet::{
-    Epoch, Fleet, Incarnation, LogReader, Node, Order, PartitionCommit, ShipError, StoredCheckpoint,
+    Epoch, Fleet, Incarnation, Instruction, LogReader, Node, PartitionCommit, ShipError,
+    StoredCheckpoint,
 };
 use portolan_model::{CanonicalUrl, Canonicalizer, PartitionId};
 use portolan_registry::{Adopter, Chunk, Settler};
@@ -211,7 +212,7 @@ impl Agent {
     pub(super) async fn obey(
         self: Arc<Self>,
         adopter: Arc<Adopter>,
-        mut orders: mpsc::Receiver<Order>,
+        mut orders: mpsc::Receiver<Instruction>,
     ) -> Result<(), CrawlError> {
         let mut next = None;
         loop {
@@ -222,7 +223,7 @@ impl Agent {
                 return Ok(());
             };
             match order {
-                Order::Adopt {
+                Instruction::Adopt {
                     partition,
                     epoch,
                     log_end,
@@ -235,7 +236,7 @@ impl Agent {
                     // Those that come together are taken over together.
                     while let Ok(order) = orders.try_recv() {
                         match order {
-                            Order::Adopt {
+                            Instruction::Adopt {
                                 partition,
                                 epoch,
                                 log_end,
@@ -253,7 +254,7 @@ impl Agent {
                     wanted.retain(|wanted| !self.goes_on(wanted));
                     adopt(&self, &adopter, wanted).await?;
                 }
-                Order::Release {
+                Instruction::Release {
                     partition,
                     epoch,
                     to,
@@ -266,17 +267,17 @@ impl Agent {
                         }
                     });
                 }
-                Order::Prepare { partition } => prepare(&self, &adopter, partition),
-                Order::Stop => self.membership.set_stopped(true),
-                Order::GoOn => self.membership.set_stopped(false),
-                Order::End { complete } => {
+                Instruction::Prepare { partition } => prepare(&self, &adopter, partition),
+                Instruction::Stop => self.membership.set_stopped(true),
+                Instruction::GoOn => self.membership.set_stopped(false),
+                Instruction::End { complete } => {
                     self.shared.budget.stop(match complete {
                         true => StoppedBy::Done,
                         false => StoppedBy::Signal,
                     });
                     return Ok(());
                 }
-                Order::Fenced(why) => return Err(CrawlError::Fenced(why)),
+                Instruction::Fenced(why) => return Err(CrawlError::Fenced(why)),
             }
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use portolan_archive::file_prefix;
 use portolan_fleet::{
-    Checkpoint, Definition, Fleet, FleetError, Joining, Ledger, Node, Order, Servers,
+    Checkpoint, Definition, Fleet, FleetError, Instruction, Joining, Ledger, Node, Servers,
     StoredCheckpoint,
 };
 use portolan_registry::{Adopter, RegistryError};
@@ -367,7 +367,7 @@ async fn join(
     plan: &NodePlan,
     fleet: &Fleet,
     identity: &Identity,
-) -> Result<(Node, mpsc::Receiver<Order>), CrawlError> {
+) -> Result<(Node, mpsc::Receiver<Instruction>), CrawlError> {
     let place = Joining::place_of(&plan.dir).map_err(|source| CrawlError::File {
         path: plan.dir.clone(),
         source,
@@ -571,7 +571,7 @@ async fn own_checkpoint(
     Some((stored, own.manifest.clone()))
 }
 
-async fn obey(agent: Arc<Agent>, adopter: Arc<Adopter>, orders: mpsc::Receiver<Order>) {
+async fn obey(agent: Arc<Agent>, adopter: Arc<Adopter>, orders: mpsc::Receiver<Instruction>) {
     if let Err(error) = Arc::clone(&agent).obey(adopter, orders).await {
         agent.end(error);
     }

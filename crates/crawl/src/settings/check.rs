@@ -264,7 +264,10 @@ impl Settings {
         let dns = &self.dns;
         for rule in &dns.resolve {
             if let Err(error) = ResolveRule::parse(rule) {
-                return Err(SettingsError::about("dns.resolve", &error.to_string()));
+                return Err(SettingsError::about(
+                    "dns.resolve",
+                    &format!("dns.resolve {error}"),
+                ));
             }
         }
         for network in &dns.allow_networks {

@@ -6,7 +6,7 @@ use crate::fleet::Fleet;
 use crate::nats::Swap;
 use crate::protocol::{Holder, Homes, LeaseRecord, Patience};
 use crate::ship::Ship;
-use crate::{Lease, Order, boottime_ms, definition, names};
+use crate::{Instruction, Lease, boottime_ms, definition, names};
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ impl Fleet {
     pub async fn join(
         &self,
         joining: Joining,
-    ) -> Result<(Node, mpsc::Receiver<Order>), FleetError> {
+    ) -> Result<(Node, mpsc::Receiver<Instruction>), FleetError> {
         crate::check_name("a node", &joining.node)?;
         let theirs = self.definition().checksum();
         if joining.checksum != theirs {

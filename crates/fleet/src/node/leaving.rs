@@ -15,7 +15,7 @@ pub struct Leaving {
 }
 
 impl Node {
-    /// Has this node's partitions go to others: `Order::Release` comes for each of them. `leaving` says how far that is; then
+    /// Has this node's partitions go to others: `Instruction::Release` comes for each of them. `leaving` says how far that is; then
     /// call `leave`.
     pub async fn drain(&self) -> Result<(), FleetError> {
         let inner = &self.inner;

@@ -4,7 +4,7 @@ use super::Inner;
 use crate::nats::{Followed, Follower, Kv};
 use crate::protocol::{Assignment, Control, Duties};
 use crate::status::Wish;
-use crate::{Order, boottime_ms, names};
+use crate::{Instruction, boottime_ms, names};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -41,7 +41,7 @@ impl Inner {
                 _ => self.read_control(&json, &mut seen),
             };
             for order in orders {
-                if let Order::Fenced(why) = &order {
+                if let Instruction::Fenced(why) = &order {
                     self.fence(why).await;
                     return;
                 }
@@ -52,7 +52,7 @@ impl Inner {
         }
     }
 
-    fn read_assignment(&self, json: &[u8], seen: &mut Seen) -> Vec<Order> {
+    fn read_assignment(&self, json: &[u8], seen: &mut Seen) -> Vec<Instruction> {
         let assignment: Assignment = match serde_json::from_slice(json) {
             Ok(assignment) => assignment,
             Err(error) => {
@@ -71,7 +71,7 @@ impl Inner {
         seen.duties.read(&assignment)
     }
 
-    fn read_control(&self, json: &[u8], seen: &mut Seen) -> Vec<Order> {
+    fn read_control(&self, json: &[u8], seen: &mut Seen) -> Vec<Instruction> {
         let Ok(control) = serde_json::from_slice::<Control>(json) else {
             tracing::error!("the control key cannot be read");
             return Vec::new();
@@ -81,10 +81,10 @@ impl Inner {
         let before = std::mem::replace(&mut seen.wish, control.wish);
         let order = match (before, control.wish) {
             (before, now) if before == now => None,
-            (_, Wish::Stop) => Some(Order::Stop),
-            (_, Wish::Run) => Some(Order::GoOn),
-            (_, Wish::End) => Some(Order::End { complete: false }),
-            (_, Wish::Complete) => Some(Order::End { complete: true }),
+            (_, Wish::Stop) => Some(Instruction::Stop),
+            (_, Wish::Run) => Some(Instruction::GoOn),
+            (_, Wish::End) => Some(Instruction::End { complete: false }),
+            (_, Wish::Complete) => Some(Instruction::End { complete: true }),
         };
         order.into_iter().collect()
     }

@@ -1,7 +1,7 @@
 //! What a node is to do, read from the assignment: each order is told once.
 
 use super::assignment::{Assignment, Holder};
-use crate::orders::Order;
+use crate::instructions::Instruction;
 use crate::records::Epoch;
 use portolan_model::PartitionId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +41,7 @@ impl Duties {
     }
 
     /// The assignment has changed. One that is older than what was seen is nothing new.
-    pub fn read(&mut self, assignment: &Assignment) -> Vec<Order> {
+    pub fn read(&mut self, assignment: &Assignment) -> Vec<Instruction> {
         if assignment.version <= self.version || assignment.log < self.joined {
             return Vec::new();
         }
@@ -54,7 +54,7 @@ impl Duties {
             if !mine {
                 match told {
                     Some(duty) if !duty.releasing => {
-                        return vec![Order::Fenced(format!(
+                        return vec![Instruction::Fenced(format!(
                             "partition {number} was given to another node"
                         ))];
                     }
@@ -63,7 +63,7 @@ impl Duties {
                 let moving_to = share.moving.as_ref().and_then(|moving| moving.to.as_ref());
                 match moving_to == Some(&self.me) {
                     true if self.prepared.insert(number) => {
-                        orders.push(Order::Prepare { partition })
+                        orders.push(Instruction::Prepare { partition })
                     }
                     true => {}
                     false => drop(self.prepared.remove(&number)),
@@ -79,7 +79,7 @@ impl Duties {
                         releasing: false,
                     },
                 );
-                orders.push(Order::Adopt {
+                orders.push(Instruction::Adopt {
                     partition,
                     epoch,
                     log_end: share.since,
@@ -91,7 +91,7 @@ impl Duties {
             {
                 duty.releasing = true;
                 let to = moving.to.as_ref().map(|to| to.node.clone());
-                orders.push(Order::Release {
+                orders.push(Instruction::Release {
                     partition,
                     epoch,
                     to,
@@ -133,7 +133,7 @@ mod tests {
             ..Share::default()
         };
         let partition = PartitionId(0);
-        let adopt = Order::Adopt {
+        let adopt = Instruction::Adopt {
             partition,
             epoch: 3,
             log_end: 17,
@@ -146,7 +146,7 @@ mod tests {
             }),
             ..held.clone()
         };
-        let release = Order::Release {
+        let release = Instruction::Release {
             partition,
             epoch: 3,
             to: Some("b".to_owned()),
@@ -156,7 +156,7 @@ mod tests {
         let mut other = Duties::new(b.clone(), 0);
         assert_eq!(
             other.read(&assignment(4, vec![moving])),
-            [Order::Prepare { partition }]
+            [Instruction::Prepare { partition }]
         );
         let gone = Share {
             holder: Some(b),
@@ -165,7 +165,7 @@ mod tests {
             ..Share::default()
         };
         assert_eq!(duties.read(&assignment(5, vec![gone.clone()])), []);
-        let adopt = Order::Adopt {
+        let adopt = Instruction::Adopt {
             partition,
             epoch: 4,
             log_end: 20,
@@ -173,6 +173,9 @@ mod tests {
         assert_eq!(other.read(&assignment(5, vec![gone])), [adopt]);
         // What nobody told it to release was taken away.
         let orders = other.read(&assignment(6, vec![held]));
-        assert!(matches!(&orders[..], [Order::Fenced(_)]), "{orders:?}");
+        assert!(
+            matches!(&orders[..], [Instruction::Fenced(_)]),
+            "{orders:?}"
+        );
     }
 }

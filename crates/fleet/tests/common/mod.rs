@@ -3,7 +3,7 @@
 #![allow(dead_code)]
 
 use portolan_fleet::local::{LocalServers, nats_server};
-use portolan_fleet::{Fleet, Joining, NewFleet, Node, Order};
+use portolan_fleet::{Fleet, Instruction, Joining, NewFleet, Node};
 use std::path::Path;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -60,15 +60,19 @@ pub fn joining(fleet: &Fleet, node: &str, incarnation: u64) -> Joining {
     }
 }
 
-pub async fn join(fleet: &Fleet, node: &str, incarnation: u64) -> (Node, mpsc::Receiver<Order>) {
+pub async fn join(
+    fleet: &Fleet,
+    node: &str,
+    incarnation: u64,
+) -> (Node, mpsc::Receiver<Instruction>) {
     let joined = fleet.join(joining(fleet, node, incarnation)).await;
     joined.expect("it joins")
 }
 
 /// The next order that `wanted` says something of; others are passed over.
 pub async fn order<T>(
-    orders: &mut mpsc::Receiver<Order>,
-    wanted: impl Fn(&Order) -> Option<T>,
+    orders: &mut mpsc::Receiver<Instruction>,
+    wanted: impl Fn(&Instruction) -> Option<T>,
 ) -> T {
     let find = async {
         loop {

@@ -7,7 +7,7 @@ use super::super::{
 use super::coordinating::coordinated;
 use super::keeping::{Adopting, Trimming};
 use super::world::{Ask, LEASE_MS, News, Op, Outcome, Record, Value, What, World};
-use crate::orders::Order;
+use crate::instructions::Instruction;
 use crate::records::Checkpoint;
 use crate::status::{NodeStatus, PartitionStatus, Reported, Wish};
 use std::collections::BTreeMap;
@@ -340,17 +340,17 @@ impl SimNode {
                     let orders = life.duties.read(assignment);
                     for order in orders {
                         match order {
-                            Order::Adopt {
+                            Instruction::Adopt {
                                 partition,
                                 epoch,
                                 log_end,
                             } => self.adopt(life, world, (partition.0, epoch, log_end)),
-                            Order::Release { partition, .. } => {
+                            Instruction::Release { partition, .. } => {
                                 if let Some(held) = life.held.get_mut(&partition.0) {
                                     held.releasing = true;
                                 }
                             }
-                            Order::Fenced(_) => return true,
+                            Instruction::Fenced(_) => return true,
                             _ => {}
                         }
                     }

@@ -3,10 +3,10 @@
 use crate::records::Epoch;
 use portolan_model::PartitionId;
 
-/// What a node is told to do, in the order in which it is to be done. An order is told once; it stands until another
+/// What a node is told to do, in the order in which it is to be done. An instruction is told once; it stands until another
 /// one takes it back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum Instruction {
     /// Take the partition over: its newest checkpoint in the ship log, then the commits after it up to message
     /// `log_end`, then its inbox. Then call `Node::adopted`. `log_end` is 0 if nobody had it before: its seeds are to be
     /// put into it.
