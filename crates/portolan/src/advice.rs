@@ -62,6 +62,16 @@ pub(crate) fn on_fleet(error: &FleetError) -> String {
     }
 }
 
+/// What a node says of its directory and its name, with the options that say which.
+pub(crate) fn for_node(sentence: &str) -> String {
+    sentence
+        .replace(
+            "name another directory",
+            "name another directory with --dir",
+        )
+        .replace("join as ", "give --node ")
+}
+
 /// A sentence about a setting, with the option that sets it, where it has one and the sentence names none.
 pub(crate) fn with_options(sentence: &str) -> String {
     if sentence.contains("there is no setting") || sentence.contains("there is no such setting") {

@@ -282,7 +282,7 @@ fn files_that_do_not_fit_are_refused_before_anything_is_written() {
     let pages = vector_of_three(&site, "page");
     try_with(
         &with_vector(&pages, "site-hash"),
-        &["lists pages", "--by site"],
+        &["lists pages", "by site"],
     );
     try_with(
         &format!(

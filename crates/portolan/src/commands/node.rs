@@ -4,9 +4,11 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use portolan_crawl::CrawlError;
 use portolan_crawl::fleet::{Leave, NodeEvent, NodePlan, Quit, quitting, run_node};
 use portolan_crawl::report::counted;
 
+use crate::advice;
 use crate::arguments_fleet::NodeArguments;
 use crate::commands::crawl::Heard;
 use crate::failure::Failure;
@@ -70,6 +72,10 @@ pub(crate) fn run(arguments: &NodeArguments) -> Result<ExitCode, Failure> {
         ),
         NodeEvent::Fenced(why) => noteln!("Node {name} joins anew: {why}"),
         NodeEvent::Leaves(leave) => tell(quiet, &sentence(leave)),
+    })
+    .map_err(|error| match error {
+        CrawlError::Input(sentence) => Failure::usage(advice::for_node(&sentence)),
+        error => error.into(),
     })?;
     if arguments.json {
         sayln!(
