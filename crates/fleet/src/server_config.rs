@@ -139,8 +139,8 @@ system_account: SYS
             Tier::Alone => String::new(),
             Tier::Hub { leaf_port, .. } => format!(
                 "\n# Where the groups' servers connect.\nleafnodes {{\n  listen: \"0.0.0.0:{leaf_port}\"\n{}  \
-                 authorization {{ account: \"PORTOLAN\" }}\n}}\n",
-                tls("    verify: true\n", "  "),
+                 authorization {{ users: [ {{ user: \"portolan-node\", account: \"PORTOLAN\" }} ] }}\n}}\n",
+                tls("    verify_and_map: true\n", "  "),
             ),
             Tier::Leaf { hub, leaf_port, .. } => {
                 let urls = hub

@@ -270,10 +270,8 @@ impl Coordinator {
         }
         let log = new.log;
         new.log = old.log;
-        let awaited = self
-            .log
-            .iter()
-            .any(|(.., event)| matches!(event, LogEvent::Joined { .. }));
+        // Who joins waits for that, and so does the crawl's end: a life without partitions may be sealed, too.
+        let awaited = !self.log_is_quiet();
         if new != *old || awaited || self.log.len() > MOST_UNACCOUNTED + old.shares.len() {
             new.log = log;
             new.version = old.version + 1;
