@@ -163,6 +163,7 @@ impl World {
         let missed = truth.missed(&self.site.witness().per_url());
         assert!(missed.is_empty(), "{missed:?}");
         let report = self.site.witness().report();
+        assert!(report.violations.is_empty(), "{report}");
         assert_eq!(report.most_at_once, 1, "{report}");
         report
     }
