@@ -181,7 +181,7 @@ fn impossible_requests_are_refused_in_words() {
         (settings(0, Unit::Page, Method::Hash, 1), "0 parts"),
         (
             settings(2, Unit::Page, Method::DSet(DSets::default()), 1),
-            "--by site",
+            "by site",
         ),
     ] {
         let error = cutter.cut(&settings).expect_err("refused").to_string();
