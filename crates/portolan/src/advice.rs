@@ -5,11 +5,10 @@ use portolan_crawl::CrawlError;
 use portolan_fleet::FleetError;
 
 /// Settings that an error may begin with or name, and the option that sets each of them.
-const OPTIONS: [(&str, &str); 8] = [
+const OPTIONS: [(&str, &str); 7] = [
     ("access.cookies", "--cookies"),
     ("access.proxy_resolves", "--proxy-resolves"),
     ("dns.resolve", "--resolve"),
-    ("frontier.ranks", "--ranks"),
     ("partition.mode", "--mode"),
     ("scope.exclude", "--exclude"),
     ("scope.include", "--include"),
@@ -80,6 +79,9 @@ pub(crate) fn with_options(sentence: &str) -> String {
     }
     if sentence.ends_with("[[host]] blocks have headers for one") {
         return format!("{sentence}, and so have --auth and --bearer");
+    }
+    if sentence.ends_with("which is made from an earlier crawl's graph") {
+        return format!("{sentence}: 'portolan rank DIR --out FILE' writes one");
     }
     let named = OPTIONS
         .iter()
