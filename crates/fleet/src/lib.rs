@@ -4,6 +4,25 @@
 //! one process that has joined: it has a [`Lease`], is told what to do by [`Instruction`]s, ships, publishes links and asks for
 //! slices of addresses. Whichever node holds the coordinator's lease assigns partitions; that goes on inside `Node`.
 //!
+//! ```no_run
+//! use portolan_fleet::{Fleet, FleetError, Servers};
+//!
+//! # async fn example() -> Result<(), FleetError> {
+//! let servers = Servers {
+//!     urls: vec!["nats://127.0.0.1:4222".to_owned()],
+//!     ..Servers::default()
+//! };
+//! let fleet = match Fleet::open(&servers, "web").await {
+//!     Err(FleetError::Unknown(name)) => panic!("nobody has made {name}"),
+//!     opened => opened?,
+//! };
+//! for (name, node) in fleet.status().await?.nodes {
+//!     println!("{name} holds {} partitions", node.holds);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Several fleets may be **groups** of one crawl under a [`Hub`]: each has its own servers, whose leaf connections lead there, and
 //! some of the crawl's partitions. Links for those of others go up and come down.
 //!
