@@ -135,9 +135,10 @@ impl World {
             .expect("a status")
     }
 
+    /// What a node said of itself last; also one that has left.
     fn of(&self, node: &str) -> NodeStatus {
-        let nodes = self.status().nodes;
-        let reported = nodes.get(node).and_then(|node| node.reported.clone());
+        let reports = self.runtime.block_on(self.fleet.reports());
+        let reported = reports.expect("the nodes' reports").remove(node);
         reported.map(|reported| reported.status).unwrap_or_default()
     }
 
