@@ -284,6 +284,7 @@ impl Journal {
     }
 
     /// Appends the next entry of a partition, without its links for others: those are `leaving`.
+    #[inline]
     fn take_in(
         &mut self,
         partition: PartitionId,
@@ -291,7 +292,20 @@ impl Journal {
         deliveries: &mut Vec<Delivery>,
         leaving: &mut Vec<Page>,
     ) -> Result<()> {
-        let mut pages = vec![entry.take_forwards()];
+        let forwards = entry.take_forwards();
+        if self.homes.is_none() {
+            let seq = self.append(partition, &entry)?;
+            if !forwards.is_empty() {
+                leaving.push((partition, seq, forwards));
+            }
+            deliveries.push(Delivery {
+                partition,
+                seq,
+                entry,
+            });
+            return Ok(());
+        }
+        let mut pages = vec![forwards];
         if let Some(claims) = self.sort(partition, &mut entry, &mut pages) {
             deliveries.push(self.append_entry(partition, claims)?);
         }
