@@ -34,7 +34,7 @@ pub(crate) const FINISHED_QUEUE: usize = 1024;
 /// and all of it is to be folded.
 const COMMITTED_BYTES: u64 = 4 << 20;
 
-/// Links from other nodes wait so long for others that come with them, where no page waits to be committed.
+/// Links from other nodes wait up to this time for others to be committed with them, where no page waits to be committed.
 const HEARD_TOGETHER: Duration = Duration::from_millis(20);
 
 /// What a worker hands over: an entry for a partition, and the record that must be durable

@@ -38,7 +38,7 @@ const UNTOLD: usize = 4_096;
 /// How long the server is waited for at the end. What it is not told then, it is told when the crawl goes on.
 const FAREWELL: Duration = Duration::from_secs(30);
 
-/// A call that brings nothing for so long has failed.
+/// A call that brings nothing for this time has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A URL that the server granted.

@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 const PARTS: u16 = 8;
 /// The part vector lists as many hosts, one for each part.
 const LISTED: u32 = PARTS as u32;
-/// It is asked of so many sites how they were found.
+/// Sites that are asked how they were found.
 const LOOKED_AT: usize = 6;
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -86,7 +86,7 @@ impl World {
             .args(more))
     }
 
-    /// `claims`: so many sites are remembered.
+    /// `claims`: the number of sites that are remembered.
     fn make(&self, claims: u32) {
         let config = self.site.config(&format!(
             "[politeness]\ndelay_ms = 0\nip_delay_ms = 0\nresponse_time_factor = 0.0\nbackoff_ms = 50\nbackoff_max_ms = 400\n\

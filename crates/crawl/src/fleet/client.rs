@@ -31,7 +31,7 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Returns that are under way to a server at once.
 const RETURNS: usize = 32;
-/// A server that has not taken so many returns that are shipped is asked for nothing more.
+/// A server with this many shipped returns that it has not taken is asked for nothing more.
 const UNTAKEN: usize = 256;
 
 /// What a crawl-client's tasks share.

@@ -13,7 +13,7 @@ use super::agent::Agent;
 use super::node::NodeEvent;
 use crate::budget::StoppedBy;
 
-/// Others are waited for so long to have the partitions.
+/// A node that leaves waits at most this long for others to have its partitions.
 const PATIENCE: Duration = Duration::from_secs(240);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 

@@ -7,7 +7,7 @@ use portolan_urlfrontier::api::{UrlInfo, UrlStatusRequest};
 
 use super::Why;
 
-/// What is given back may come again after so many seconds, to us or to others; each further time after twice as many, up to the most.
+/// A URL that is given back may come again after this many seconds; each further time after twice as many, up to the most.
 const BACK_AFTER_S: u64 = 30;
 const BACK_AFTER_MOST_S: u64 = 480;
 /// So many are remembered, at some 20 bytes each. Beyond it a crawl does not end by itself.

@@ -1,4 +1,4 @@
-//! How much one may say: so many URLs at once, and so many more with time. For whoever is met, in bounded memory.
+//! How many URLs each sender may name at once, and how many more with time. In bounded memory, whoever sends.
 
 use std::collections::HashMap;
 use std::hash::Hash;

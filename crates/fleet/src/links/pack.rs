@@ -72,7 +72,7 @@ pub(crate) enum Message {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Keys {
     One(String),
-    /// As so many pieces, in order: see `pieces::key`.
+    /// The number of its pieces, in order: see `pieces::key`.
     Pieces(String, u32),
 }
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// In leases.
 const NAMED_WITHIN: u64 = 10;
-/// Clocks of two machines may run so much faster and slower, in percent, and whoever counts may be late.
+/// Clocks of two machines may differ in pace by this many percent, and whoever counts may be late.
 const SLACK_PERCENT: u64 = 110;
 
 /// A message must name an object within this time of when its sender began to put it there, or somebody else may have thrown

@@ -22,7 +22,7 @@ use crate::queue::missing_key;
 
 /// Queues that are asked for at once.
 const QUEUES_AT_ONCE: usize = 256;
-/// URLs that are listed at once, and wait until the client has read them: so many, or as many as are so many bytes.
+/// URLs, and their bytes, that are listed at once and wait until the client has read them.
 const LISTED_AT_ONCE: usize = 256;
 const LISTED_BYTES: usize = 1 << 20;
 /// URLs that are looked at before others have their turn.
